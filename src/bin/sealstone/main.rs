@@ -1,0 +1,4 @@
+//! The command line tool, on the public API only.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! Time, from the two clocks of the machine. No clock decides order, ownership or survival.
+
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Wall-clock nanoseconds since 1970; `None` where the clock cannot be represented.
+pub fn wall_nanos() -> Option<i64> {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).ok(),
+        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|n| -n),
+    }
+}
+
+/// Nanoseconds since this process first asked.
+pub fn monotonic_nanos() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

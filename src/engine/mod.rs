@@ -1,0 +1,1 @@
+//! engine: open, recover, publish, fetch, retire, reclaim, claim, lease.

@@ -1,0 +1,1 @@
+//! interop: import and export.

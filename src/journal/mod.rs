@@ -1,0 +1,1 @@
+//! journal: acknowledged records not yet sealed, row-wise, one journal per owner.

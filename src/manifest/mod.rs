@@ -1,0 +1,1 @@
+//! manifest: the truth. Every fact is a row here, changed in transactions.

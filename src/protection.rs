@@ -1,0 +1,94 @@
+//! Switches that turn one protection off, so that a test can show that it would be missed. They
+//! exist with feature `sim` only; without it every protection is on and costs nothing.
+
+macro_rules! protections {
+    ($($variant:ident = $name:literal,)*) => {
+        /// A protection that a mutant switches off.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Protection {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl Protection {
+            /// Every protection that has a switch.
+            pub const ALL: &'static [Protection] = &[$(Protection::$variant,)*];
+
+            /// Its name in tables and on command lines.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Protection::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+protections! {
+    PayloadSyncBeforeCommit = "payload_sync_before_commit",
+    SealedDirectorySync = "sealed_directory_sync",
+    JournalDirectorySync = "journal_directory_sync",
+    JournalSyncBeforeAck = "journal_sync_before_ack",
+    CommitBeforeUnlink = "commit_before_unlink",
+    OwnerCheck = "owner_check",
+    FrameChecksum = "frame_checksum",
+    FrameSalt = "frame_salt",
+    RecordGeneration = "record_generation",
+    SyncedUpTo = "synced_up_to",
+    NewFileBehindTear = "new_file_behind_tear",
+    DedupeInTransaction = "dedupe_in_transaction",
+    RefuseRolledBack = "refuse_rolled_back",
+    CopyVerifiedBeforeMove = "copy_verified_before_move",
+    SyncBeforeTrust = "sync_before_trust",
+    HaltAfterFailedSync = "halt_after_failed_sync",
+    BirthByLink = "birth_by_link",
+}
+
+#[cfg(feature = "sim")]
+mod switch {
+    use super::Protection;
+    use std::cell::Cell;
+
+    thread_local! {
+        static OFF: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Switches `protection` off on this thread until the guard is dropped.
+    #[must_use]
+    pub fn switch_off(protection: Protection) -> SwitchedOff {
+        let before = OFF.get();
+        OFF.set(before | 1 << protection as u32);
+        SwitchedOff { before }
+    }
+
+    /// Restores the switches of its thread when dropped.
+    #[derive(Debug)]
+    pub struct SwitchedOff {
+        before: u64,
+    }
+
+    impl Drop for SwitchedOff {
+        fn drop(&mut self) {
+            OFF.set(self.before);
+        }
+    }
+
+    impl Protection {
+        /// Whether it is on, on this thread.
+        pub fn is_on(self) -> bool {
+            OFF.get() & (1 << self as u32) == 0
+        }
+    }
+}
+
+#[cfg(feature = "sim")]
+pub use switch::{SwitchedOff, switch_off};
+
+#[cfg(not(feature = "sim"))]
+impl Protection {
+    /// Whether it is on: always, in this build.
+    #[inline(always)]
+    pub fn is_on(self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,1 @@
+//! recording: streams of typed state.

@@ -1,0 +1,21 @@
+//! vfs: the one door to the disk.
+//!
+//! ```text
+//!   manifest   journal   sealed   engine
+//!        \        |        |       /
+//!         +-- Disk, File (disk) --+
+//!           |          |          |
+//!         real       trace       sim
+//! ```
+//!
+//! Paths and bytes go in, durability comes out: nothing above this room names `std::fs`.
+
+mod disk;
+mod io;
+mod step;
+
+pub use disk::{
+    Access, DirectIo, Disk, Entry, EntryKind, File, Held, Identity, LockRange, Meta, Sharing, Space,
+};
+pub use io::{read_exact_at, read_whole, write_all_at};
+pub use step::Step;

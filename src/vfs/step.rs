@@ -1,0 +1,75 @@
+//! The steps of the protocols, by name: what docs/PROTOCOLS.md lists and the crash campaign counts.
+
+macro_rules! steps {
+    ($($variant:ident = $name:literal,)*) => {
+        /// A step of a protocol, announced just before its first disk operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Step {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl Step {
+            /// Every step, in the order of docs/PROTOCOLS.md.
+            pub const ALL: &'static [Step] = &[$(Step::$variant,)*];
+
+            /// Its name: protocol, dot, step.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Step::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+steps! {
+    BirthFolders = "birth.folders",
+    BirthManifest = "birth.manifest",
+    BirthLink = "birth.link",
+    BirthSyncDir = "birth.sync_dir",
+    BirthParent = "birth.parent",
+    OpenLock = "open.lock",
+    OpenWitness = "open.witness",
+    OpenManifest = "open.manifest",
+    OpenOwnerLock = "open.owner_lock",
+    OpenEpoch = "open.epoch",
+    OpenReplay = "open.replay",
+    OpenTakeOver = "open.take_over",
+    OpenSweep = "open.sweep",
+    OpenUnlink = "open.unlink",
+    OpenReady = "open.ready",
+    JournalCreate = "journal.create",
+    JournalSyncDir = "journal.sync_dir",
+    JournalRow = "journal.row",
+    JournalPrewrite = "journal.prewrite",
+    AppendWrite = "append.write",
+    AppendSync = "append.sync",
+    JournalForget = "journal.forget",
+    JournalUnlink = "journal.unlink",
+    SealBuild = "seal.build",
+    SealSync = "seal.sync",
+    SealRename = "seal.rename",
+    SealSyncDir = "seal.sync_dir",
+    PublishCommit = "publish.commit",
+    PublishDrop = "publish.drop",
+    CheckpointCommit = "checkpoint.commit",
+    RewindCommit = "rewind.commit",
+    ClaimCommit = "claim.commit",
+    LeaseCommit = "lease.commit",
+    RetireCommit = "retire.commit",
+    ReclaimMark = "reclaim.mark",
+    ReclaimUnlink = "reclaim.unlink",
+    ReclaimSyncDir = "reclaim.sync_dir",
+    ReclaimForget = "reclaim.forget",
+    CompactCopy = "compact.copy",
+    CompactVerify = "compact.verify",
+    CompactMove = "compact.move",
+    HeadWrite = "head.write",
+    HeadRename = "head.rename",
+    BallastFill = "ballast.fill",
+    BallastRelease = "ballast.release",
+    CloseSync = "close.sync",
+    CloseCommit = "close.commit",
+    CloseManifest = "close.manifest",
+}
