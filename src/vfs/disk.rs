@@ -188,3 +188,16 @@ pub trait Disk: Debug + Send + Sync {
         let _ = step;
     }
 }
+
+/// The range as the kernel's signed start and length, 0 for a length without end.
+pub(super) fn signed_range(range: LockRange) -> io::Result<(i64, i64)> {
+    let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "an empty or too distant range");
+    let start = i64::try_from(range.start).map_err(|_| refuse())?;
+    let Some(end) = range.end else {
+        return Ok((start, 0));
+    };
+    let last = end.checked_sub(1).filter(|last| *last >= range.start).ok_or_else(refuse)?;
+    let last = i64::try_from(last).map_err(|_| refuse())?;
+    // A range over all 2^63 bytes has a length that does not fit, but no end to speak of either.
+    Ok((start, (last - start).checked_add(1).unwrap_or(0)))
+}

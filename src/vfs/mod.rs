@@ -10,12 +10,23 @@
 //!
 //! Paths and bytes go in, durability comes out: nothing above this room names `std::fs`.
 
+mod aligned;
+mod counts;
 mod disk;
 mod io;
+mod real;
+mod real_file;
+mod real_lock;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod step;
+
+pub use aligned::AlignedBuffer;
+pub use counts::{Counts, Operation};
 
 pub use disk::{
     Access, DirectIo, Disk, Entry, EntryKind, File, Held, Identity, LockRange, Meta, Sharing, Space,
 };
 pub use io::{read_exact_at, read_whole, write_all_at};
+pub use real::RealDisk;
 pub use step::Step;

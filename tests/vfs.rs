@@ -1,0 +1,6 @@
+//! Can the door to the disk be trusted: real and simulated alike, and the simulated one harsher?
+#![cfg(feature = "sim")]
+
+mod vfs {
+    mod both;
+}
