@@ -3,11 +3,17 @@
 //! ```text
 //!   layout     names inside a store directory
 //!   frame      one atomic group in a journal      record   what a frame holds
-//!   sealed     content of a sealed file           label    what stands behind it, for salvage
+//!   sealed     content of a sealed file: header, blocks
+//!   footer     what it says is inside             trailer  where its content ends
+//!   label      what stands behind it, for salvage
 //!   row        envelope of a manifest value       head     the witness file
 //!   column     a chunk of typed records, column-wise
 //! ```
 //!
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
 
+pub mod footer;
+pub mod label;
 pub mod layout;
+pub mod sealed;
+pub mod trailer;

@@ -1,0 +1,9 @@
+//! What could go wrong with a sealed file: content that depends on more than its extents, damage that
+//! passes, reads that touch too much, names that come too early.
+
+mod build;
+mod damage;
+mod random;
+#[cfg(feature = "sim")]
+mod ranges;
+mod support;
