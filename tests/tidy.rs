@@ -4,6 +4,8 @@
 
 #[path = "tidy/documents.rs"]
 mod documents;
+#[path = "tidy/formats.rs"]
+mod formats;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/source.rs"]

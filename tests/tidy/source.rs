@@ -59,7 +59,7 @@ impl Source {
 
 /// Where the crate lies.
 pub fn crate_dir() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into()
 }
 
 /// Every Rust file under `folder`, test-only files marked as such.
