@@ -13,7 +13,10 @@
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
 
 pub mod footer;
+pub mod frame;
 pub mod label;
 pub mod layout;
+pub mod layout;
+pub mod record;
 pub mod sealed;
 pub mod trailer;
