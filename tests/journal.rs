@@ -1,0 +1,8 @@
+//! Is what the journal acknowledged there after a crash, and is damage ever taken for a tear?
+#![cfg(feature = "sim")]
+
+mod journal {
+    mod commit;
+    mod rig;
+    mod tail;
+}
