@@ -16,7 +16,6 @@ pub mod footer;
 pub mod frame;
 pub mod label;
 pub mod layout;
-pub mod layout;
 pub mod record;
 pub mod sealed;
 pub mod trailer;
