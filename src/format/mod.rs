@@ -12,6 +12,7 @@
 //!
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
 
+pub mod column;
 pub mod footer;
 pub mod frame;
 pub mod label;

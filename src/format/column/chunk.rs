@@ -1,0 +1,270 @@
+//! A chunk: a sealed run of records of one stream, column by column, made deterministically.
+//!
+//! ```text
+//! header | blocks of the iterations | blocks of field 0 | field 1 | ... | footer | trailer
+//! ```
+//!
+//! The footer (codec's form) holds the schema and a row for each block; the trailer says where the
+//! footer begins. A reader takes the end first, then only the blocks that it needs.
+
+use serde::{Deserialize, Serialize};
+
+use super::block::{self, VALUE_BYTES_MAX};
+use super::compress::Compressor;
+use super::schema::Schema;
+use super::value::{FieldType, Value};
+use super::values::Column;
+use crate::codec;
+use crate::digest::checksum;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Opens a chunk.
+pub const MAGIC: [u8; 8] = *b"SSTNCHNK";
+/// Closes a chunk.
+pub const END_MAGIC: [u8; 8] = *b"SSTNKNHC";
+/// The version of the chunk's form.
+pub const VERSION: u16 = 1;
+/// Length of the header.
+pub const HEADER_LEN: usize = 16;
+/// Length of the trailer.
+pub const TRAILER_LEN: usize = 24;
+
+/// The header: field, offset, width. Integers are little-endian.
+pub const HEADER_LAYOUT: &[(&str, usize, usize)] =
+    &[("MAGIC", 0, 8), ("VERSION", 8, 2), ("ZERO", 10, 2), ("CRC", 12, 4)];
+
+/// The trailer: field, offset, width. Its crc covers the bytes before it.
+pub const TRAILER_LAYOUT: &[(&str, usize, usize)] = &[
+    ("FOOTER_LEN", 0, 4),
+    ("FOOTER_CRC", 4, 4),
+    ("ZERO", 8, 4),
+    ("CRC", 12, 4),
+    ("END_MAGIC", 16, 8),
+];
+
+/// The parts of the footer, in order, each with its type.
+pub const FOOTER_LAYOUT: &[(&str, &str)] = &[
+    ("schema", "bytes"),
+    ("rows", "u64"),
+    ("first iteration", "i64"),
+    ("last iteration", "i64"),
+    ("raw length of the records", "u64"),
+    ("blocks", "list of block rows"),
+];
+
+/// The parts of a block row in the footer, in order, each with its type.
+pub const BLOCK_ROW_LAYOUT: &[(&str, &str)] = &[
+    ("column: 0 the iterations, then the fields from 1", "u32"),
+    ("first row", "u64"),
+    ("rows", "u32"),
+    ("first iteration", "i64"),
+    ("last iteration", "i64"),
+    ("missing values", "u32"),
+    ("NaN values", "u32"),
+    ("least and greatest value", "optional pair of u64"),
+    ("codec", "u8"),
+    ("offset", "u64"),
+    ("stored length", "u32"),
+    ("raw length", "u32"),
+    ("crc32c of the stored bytes", "u32"),
+];
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Footer {
+    pub schema: Vec<u8>,
+    pub rows: u64,
+    pub first_iteration: i64,
+    pub last_iteration: i64,
+    pub raw_len: u64,
+    pub blocks: Vec<BlockRow>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct BlockRow {
+    pub column: u32,
+    pub first_row: u64,
+    pub rows: u32,
+    pub first_iteration: i64,
+    pub last_iteration: i64,
+    pub missing: u32,
+    pub nan: u32,
+    pub bounds: Option<(u64, u64)>,
+    pub codec: u8,
+    pub offset: u64,
+    pub stored_len: u32,
+    pub raw_len: u32,
+    pub checksum: u32,
+}
+
+/// A finished chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EncodedChunk {
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// How many records it holds.
+    pub rows: u64,
+    /// First and last iteration.
+    pub iterations: (i64, i64),
+    /// Length of its records before encoding.
+    pub raw_len: u64,
+}
+
+/// Collects records and encodes them as a chunk. Equal records give equal bytes.
+#[derive(Debug)]
+pub struct ChunkBuilder {
+    schema: Schema,
+    iterations: Column,
+    columns: Vec<Column>,
+    last: Option<i64>,
+    raw_len: u64,
+}
+
+impl ChunkBuilder {
+    /// Begins a chunk of records of `schema`.
+    pub fn new(schema: Schema) -> Self {
+        let columns = empty(&schema);
+        let iterations = Column::new(FieldType::I64);
+        Self { schema, iterations, columns, last: None, raw_len: 0 }
+    }
+
+    /// The schema of its records.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How many records it holds.
+    pub fn rows(&self) -> u64 {
+        self.iterations.len() as u64
+    }
+
+    /// Length of its records before encoding: what limits are compared with.
+    pub fn raw_len(&self) -> u64 {
+        self.raw_len
+    }
+
+    /// What a record adds to [`ChunkBuilder::raw_len`]: the length of its row-wise form.
+    pub fn record_len(&self, values: &[Value<'_>]) -> u64 {
+        super::row_payload::encoded_len(&self.schema, values)
+    }
+
+    /// Adds one record.
+    ///
+    /// # Errors
+    /// `Invalid` when the values do not fit the schema or the iteration does not grow;
+    /// `LimitExceeded` for a value above [`VALUE_BYTES_MAX`]. Nothing is added.
+    pub fn push(&mut self, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+        self.schema.check_row(values)?;
+        if let Some(last) = self.last.filter(|last| iteration <= *last) {
+            let cause = format!("iteration {iteration} does not follow {last}");
+            return Err(Error::invalid("append", "record", cause));
+        }
+        let too_long = |value: &&Value<'_>| value.raw_len() > VALUE_BYTES_MAX as u64;
+        if let Some(value) = values.iter().find(too_long) {
+            let cause = format!("a value of {} bytes; 256 MiB is the most", value.raw_len());
+            return Err(Error::new(ErrorKind::LimitExceeded, "append", "record", cause));
+        }
+        // The row was checked above, so no column refuses its value.
+        let mut taken = self.iterations.push(Value::I64(iteration));
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            taken &= column.push(*value);
+        }
+        debug_assert!(taken);
+        self.last = Some(iteration);
+        self.raw_len += self.record_len(values);
+        Ok(())
+    }
+
+    /// Encodes the chunk and begins the next one, whose iterations may start anywhere.
+    ///
+    /// # Errors
+    /// `Invalid` when it holds no record; `LimitExceeded` when a footer grows past its bound.
+    pub fn finish(&mut self) -> Result<EncodedChunk> {
+        let iterations = match self.iterations.as_i64().map(|all| (all.first(), all.last())) {
+            Some((Some(first), Some(last))) => (*first, *last),
+            _ => return Err(Error::invalid("seal", "chunk", "it holds no record")),
+        };
+        let mut content = header();
+        let blocks = self.encode_blocks(&mut content)?;
+        let footer = Footer {
+            schema: self.schema.to_bytes()?,
+            rows: self.rows(),
+            first_iteration: iterations.0,
+            last_iteration: iterations.1,
+            raw_len: self.raw_len,
+            blocks,
+        };
+        let footer = codec::encode("chunk footer", &footer)?;
+        content.extend_from_slice(&footer);
+        content.extend_from_slice(&trailer(&footer));
+        let done = EncodedChunk { content, rows: self.rows(), iterations, raw_len: self.raw_len };
+        self.clear();
+        Ok(done)
+    }
+
+    /// Forgets all records.
+    pub fn clear(&mut self) {
+        self.iterations = Column::new(FieldType::I64);
+        self.columns = empty(&self.schema);
+        self.last = None;
+        self.raw_len = 0;
+    }
+
+    fn encode_blocks(&self, content: &mut Vec<u8>) -> Result<Vec<BlockRow>> {
+        let mut zstd = Compressor::new()?;
+        let iteration_at = |row: usize| match self.iterations.get(row) {
+            Value::I64(iteration) => iteration,
+            _ => 0,
+        };
+        let mut rows = Vec::new();
+        let columns = std::iter::once(&self.iterations).chain(&self.columns);
+        for (number, column) in columns.enumerate() {
+            for range in block::cut(column) {
+                let encoded = block::encode(column, range.clone(), &mut zstd)?;
+                rows.push(BlockRow {
+                    column: number as u32,
+                    first_row: range.start as u64,
+                    rows: range.len() as u32,
+                    first_iteration: iteration_at(range.start),
+                    last_iteration: iteration_at(range.end - 1),
+                    missing: encoded.missing as u32,
+                    nan: encoded.nan as u32,
+                    bounds: encoded.bounds,
+                    codec: encoded.codec.tag(),
+                    offset: content.len() as u64,
+                    stored_len: encoded.bytes.len() as u32,
+                    raw_len: encoded.raw_len as u32,
+                    checksum: checksum(&encoded.bytes),
+                });
+                content.extend_from_slice(&encoded.bytes);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn empty(schema: &Schema) -> Vec<Column> {
+    schema.fields().iter().map(|field| Column::new(field.ty)).collect()
+}
+
+fn header() -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_LEN);
+    header.extend_from_slice(&MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&[0, 0]);
+    let crc = checksum(&header);
+    header.extend_from_slice(&crc.to_le_bytes());
+    header
+}
+
+fn trailer(footer: &[u8]) -> Vec<u8> {
+    let mut trailer = Vec::with_capacity(TRAILER_LEN);
+    // codec::encode refuses anything near 4 GiB.
+    trailer.extend_from_slice(&(footer.len() as u32).to_le_bytes());
+    trailer.extend_from_slice(&checksum(footer).to_le_bytes());
+    trailer.extend_from_slice(&[0; 4]);
+    let crc = checksum(&trailer);
+    trailer.extend_from_slice(&crc.to_le_bytes());
+    trailer.extend_from_slice(&END_MAGIC);
+    trailer
+}

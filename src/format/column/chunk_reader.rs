@@ -1,0 +1,317 @@
+//! Reading a chunk: its end first, then only the blocks that a request needs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+
+use super::block::BlockCodec;
+use super::block_decode::{self, Shape};
+use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
+use super::schema::Schema;
+use super::value::FieldType;
+use super::values::Column;
+use crate::codec;
+use crate::digest::checksum;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Gives `len` bytes of a chunk's content from `offset`.
+pub type ReadRange<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
+
+/// So much of the end is read at once, since most footers are shorter.
+const END_LEN: u64 = 4096;
+
+/// Which column of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnId {
+    /// The iterations, in every chunk.
+    Iteration,
+    /// A field, by its position in the schema.
+    Field(usize),
+}
+
+/// What the footer says of one block.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct BlockInfo {
+    /// Its column.
+    pub column: ColumnId,
+    /// Its rows, counted from the chunk's first.
+    pub rows: Range<u64>,
+    /// First and last iteration.
+    pub iterations: (i64, i64),
+    /// Rows without a value.
+    pub missing: u64,
+    /// Rows that hold NaN.
+    pub nan: u64,
+    /// Least and greatest value as bits; none for text and bytes, or where no value is.
+    pub bounds: Option<(u64, u64)>,
+    /// How it is stored.
+    pub codec: BlockCodec,
+    /// Bytes stored.
+    pub stored_len: u64,
+    /// Bytes before encoding.
+    pub raw_len: u64,
+}
+
+/// An opened chunk: its footer, checked. It holds no content.
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    place: String,
+    schema: Schema,
+    rows: u64,
+    iterations: (i64, i64),
+    raw_len: u64,
+    blocks: HashMap<u32, Vec<BlockRow>>,
+}
+
+impl Chunk {
+    /// Reads the footer of a chunk of `len` bytes; `place` names it in errors.
+    ///
+    /// # Errors
+    /// `Damage` when the bytes are no chunk; `NewerFormat` for a newer version or type.
+    pub fn open(place: impl fmt::Display, len: u64, read: &mut ReadRange<'_>) -> Result<Self> {
+        let place = place.to_string();
+        let wrong = |cause: &str| Error::damage("read", &place, cause);
+        let least = (HEADER_LEN + TRAILER_LEN) as u64;
+        if len < least {
+            return Err(wrong("it is shorter than any chunk"));
+        }
+        let end_at = len.saturating_sub(END_LEN);
+        let end = exactly(read, &place, end_at, len - end_at)?;
+        let Some((before, trailer)) = end.split_last_chunk::<TRAILER_LEN>() else {
+            return Err(wrong("it is shorter than any chunk"));
+        };
+        let (footer_len, footer_crc) = parse_trailer(trailer).ok_or_else(|| wrong("no trailer"))?;
+        if footer_len > len - least {
+            return Err(wrong("the footer is longer than the chunk"));
+        }
+        let footer = match before.len().checked_sub(footer_len as usize) {
+            Some(at) => before[at..].to_vec(),
+            None => {
+                let at = len - TRAILER_LEN as u64 - footer_len;
+                exactly(read, &place, at, footer_len)?
+            }
+        };
+        // P6: the checksum of the footer covers the checksum of every block.
+        if checksum(&footer) != footer_crc {
+            return Err(wrong("the footer's checksum does not fit"));
+        }
+        let header = if len <= END_LEN {
+            end[..HEADER_LEN].to_vec()
+        } else {
+            exactly(read, &place, 0, HEADER_LEN as u64)?
+        };
+        check_header(&header, &place)?;
+        let content_end = len - TRAILER_LEN as u64 - footer_len;
+        let footer: Footer = codec::decode("chunk footer", &footer)
+            .map_err(|e| wrong("the footer does not decode").with_source(e))?;
+        Self::from_footer(place, footer, content_end)
+    }
+
+    fn from_footer(place: String, footer: Footer, content_end: u64) -> Result<Self> {
+        let schema = Schema::from_bytes(&footer.schema).map_err(|e| {
+            Error::new(e.kind(), "read", &place, "its schema is not readable").with_source(e)
+        })?;
+        let wrong = |cause: String| Err(Error::damage("read", &place, cause));
+        if footer.rows == 0 || footer.first_iteration > footer.last_iteration {
+            return wrong("a chunk without rows".into());
+        }
+        let mut blocks: HashMap<u32, Vec<BlockRow>> = HashMap::new();
+        for block in footer.blocks {
+            let inside = block.offset >= HEADER_LEN as u64
+                && block
+                    .offset
+                    .checked_add(u64::from(block.stored_len))
+                    .is_some_and(|end| end <= content_end);
+            let of_column = blocks.entry(block.column).or_default();
+            let next = of_column.last().map_or(0, |b| b.first_row + u64::from(b.rows));
+            if !inside || block.first_row != next || block.rows == 0 {
+                let cause = format!("block {} of column {}", of_column.len(), block.column);
+                return wrong(format!("{cause} lies outside or does not follow the one before"));
+            }
+            of_column.push(block);
+        }
+        for number in 0..=schema.fields().len() {
+            let last = u32::try_from(number).ok().and_then(|n| blocks.get(&n)?.last().copied());
+            let rows = last.map_or(0, |block| block.first_row + u64::from(block.rows));
+            if rows != footer.rows {
+                return wrong(format!("column {number} has {rows} of {} rows", footer.rows));
+            }
+        }
+        if blocks.len() != schema.fields().len() + 1 {
+            return wrong("blocks of a column that the schema lacks".into());
+        }
+        Ok(Self {
+            place,
+            schema,
+            rows: footer.rows,
+            iterations: (footer.first_iteration, footer.last_iteration),
+            raw_len: footer.raw_len,
+            blocks,
+        })
+    }
+
+    /// The schema of its records.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How many records it holds.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// First and last iteration.
+    pub fn iterations(&self) -> (i64, i64) {
+        self.iterations
+    }
+
+    /// Length of its records before encoding.
+    pub fn raw_len(&self) -> u64 {
+        self.raw_len
+    }
+
+    /// What is known of the blocks of a column, in order.
+    pub fn blocks(&self, column: ColumnId) -> Vec<BlockInfo> {
+        self.block_rows(column).iter().filter_map(|row| info(column, row)).collect()
+    }
+
+    /// Decodes the rows `rows` of a column, reading only the blocks that hold them.
+    ///
+    /// # Errors
+    /// `Damage` when a block does not fit its checksum or does not decode; `NewerFormat` for a
+    /// codec of a newer release; whatever `read` gives.
+    pub fn column(
+        &self,
+        read: &mut ReadRange<'_>,
+        column: ColumnId,
+        rows: Range<u64>,
+    ) -> Result<Column> {
+        let ty = match column {
+            ColumnId::Iteration => FieldType::I64,
+            ColumnId::Field(at) => match self.schema.fields().get(at) {
+                Some(field) => field.ty,
+                None => {
+                    let cause = format!("it has no field number {at}");
+                    return Err(Error::invalid("read", &self.place, cause));
+                }
+            },
+        };
+        let mut all = Column::new(ty);
+        for block in self.block_rows(column) {
+            let end = block.first_row + u64::from(block.rows);
+            if end <= rows.start || block.first_row >= rows.end {
+                continue;
+            }
+            let decoded = self.decode(read, ty, block)?;
+            let from = rows.start.saturating_sub(block.first_row) as usize;
+            let to = (rows.end.min(end) - block.first_row) as usize;
+            if from == 0 && to == decoded.len() && all.is_empty() {
+                all = decoded;
+            } else if !all.extend(&decoded, from..to) {
+                return Err(Error::damage("read", &self.place, "blocks of different types"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The rows whose iterations lie in `iterations`: found by the footer and at most two blocks.
+    ///
+    /// # Errors
+    /// As [`Chunk::column`].
+    pub fn rows_of(&self, read: &mut ReadRange<'_>, wanted: Range<i64>) -> Result<Range<u64>> {
+        let start = self.first_row_from(read, wanted.start)?;
+        let end = self.first_row_from(read, wanted.end)?;
+        Ok(start..end.max(start))
+    }
+
+    /// The first row whose iteration is at least `bound`; the row count if none is.
+    fn first_row_from(&self, read: &mut ReadRange<'_>, bound: i64) -> Result<u64> {
+        for block in self.block_rows(ColumnId::Iteration) {
+            if block.last_iteration < bound {
+                continue;
+            }
+            if block.first_iteration >= bound {
+                return Ok(block.first_row);
+            }
+            let column = self.decode(read, FieldType::I64, block)?;
+            let values = column.as_i64().unwrap_or(&[]);
+            return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
+        }
+        Ok(self.rows)
+    }
+
+    fn block_rows(&self, column: ColumnId) -> &[BlockRow] {
+        let number = match column {
+            ColumnId::Iteration => Some(0),
+            ColumnId::Field(at) => u32::try_from(at).ok().and_then(|at| at.checked_add(1)),
+        };
+        number.and_then(|number| self.blocks.get(&number)).map_or(&[], Vec::as_slice)
+    }
+
+    fn decode(&self, read: &mut ReadRange<'_>, ty: FieldType, block: &BlockRow) -> Result<Column> {
+        let stored = exactly(read, &self.place, block.offset, u64::from(block.stored_len))?;
+        let place = || format!("{} offset {}", self.place, block.offset);
+        // P6: nothing is decoded before its checksum fits.
+        if checksum(&stored) != block.checksum {
+            return Err(Error::damage("read", place(), "the block's checksum does not fit"));
+        }
+        let Some(codec) = BlockCodec::from_tag(block.codec) else {
+            let cause = format!("codec {} is of a newer release", block.codec);
+            return Err(Error::new(ErrorKind::NewerFormat, "read", place(), cause));
+        };
+        let shape = Shape {
+            codec,
+            rows: block.rows as usize,
+            missing: block.missing as usize,
+            raw_len: block.raw_len as usize,
+        };
+        block_decode::decode(ty, shape, &stored)
+            .map_err(|e| Error::damage("read", place(), "a block does not decode").with_source(e))
+    }
+}
+
+fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
+    Some(BlockInfo {
+        column,
+        rows: row.first_row..row.first_row + u64::from(row.rows),
+        iterations: (row.first_iteration, row.last_iteration),
+        missing: u64::from(row.missing),
+        nan: u64::from(row.nan),
+        bounds: row.bounds,
+        codec: BlockCodec::from_tag(row.codec)?,
+        stored_len: u64::from(row.stored_len),
+        raw_len: u64::from(row.raw_len),
+    })
+}
+
+fn exactly(read: &mut ReadRange<'_>, place: &str, offset: u64, len: u64) -> Result<Vec<u8>> {
+    let bytes = read(offset, len)?;
+    if bytes.len() as u64 != len {
+        let cause = format!("{} bytes at offset {offset} instead of {len}", bytes.len());
+        return Err(Error::damage("read", place, cause));
+    }
+    Ok(bytes)
+}
+
+fn parse_trailer(bytes: &[u8; TRAILER_LEN]) -> Option<(u64, u32)> {
+    let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().map(|b| u32::from_le_bytes(*b));
+    let fits = bytes[16..] == END_MAGIC && checksum(&bytes[..12]) == word(12)?;
+    fits.then_some((u64::from(word(0)?), word(4)?))
+}
+
+fn check_header(bytes: &[u8], place: &str) -> Result<()> {
+    let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
+        return Err(Error::damage("read", place, "no header"));
+    };
+    let crc = bytes.last_chunk::<4>().map(|b| u32::from_le_bytes(*b));
+    if *magic != MAGIC || crc != Some(checksum(&bytes[..HEADER_LEN - 4])) {
+        return Err(Error::damage("read", place, "no header of a chunk"));
+    }
+    let version = rest.first_chunk::<2>().map_or(0, |b| u16::from_le_bytes(*b));
+    if version != VERSION {
+        let cause = format!("chunk version {version} is of a newer release");
+        return Err(Error::new(ErrorKind::NewerFormat, "read", place, cause));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! column: records of typed fields. Row by row in the journal, column by column in a chunk.
+//!
+//! ```text
+//!   value, schema     what one cell, one record may be        values    a column in memory
+//!   row_payload       a record as the journal keeps it
+//!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
+//!   block, block_decode   some rows of one column, one codec  transform, compress   what codecs do
+//! ```
+//!
+//! - Equal records give equal bytes: no clock, no id, one pinned zstd level.
+//! - Every bit of a double comes back, and a missing value stays missing.
+//! - Nothing is decoded before its checksum fits, and no length is believed before it is checked.
+
+mod block;
+mod block_decode;
+mod chunk;
+mod chunk_reader;
+mod compress;
+pub mod row_payload;
+mod schema;
+mod transform;
+mod value;
+mod values;
+
+pub use block::{BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, VALUE_BYTES_MAX};
+pub use chunk::{
+    BLOCK_ROW_LAYOUT, END_MAGIC, FOOTER_LAYOUT, HEADER_LAYOUT, HEADER_LEN, MAGIC, TRAILER_LAYOUT,
+    TRAILER_LEN, VERSION,
+};
+pub use chunk::{ChunkBuilder, EncodedChunk};
+pub use chunk_reader::{BlockInfo, Chunk, ColumnId, ReadRange};
+pub use schema::{FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, Schema};
+pub use value::{FieldType, Value};
+pub use values::{Blob, Column, Data, Flags};

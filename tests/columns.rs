@@ -1,0 +1,345 @@
+//! Could a chunk change a value, read too much, or believe hostile bytes?
+
+use sealstone::format::column::{
+    BlockCodec, Chunk, ChunkBuilder, Column, ColumnId, Field, FieldType, Schema, TRAILER_LEN,
+    Value, row_payload,
+};
+use sealstone::{Error, ErrorKind, Result};
+
+/// A seeded source of test values (splitmix64).
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Owned {
+    Missing,
+    Bool(bool),
+    I64(i64),
+    F64(f64),
+    Text(FieldType, String),
+    Bytes(Vec<u8>),
+}
+
+impl Owned {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Missing => Value::Missing,
+            Self::Bool(v) => Value::Bool(*v),
+            Self::I64(v) => Value::I64(*v),
+            Self::F64(v) => Value::F64(*v),
+            Self::Text(FieldType::Json, v) => Value::Json(v),
+            Self::Text(_, v) => Value::String(v),
+            Self::Bytes(v) => Value::Bytes(v),
+        }
+    }
+}
+
+fn random_value(rng: &mut Rng, ty: FieldType, style: u64, at: u64) -> Owned {
+    match (ty, style) {
+        (FieldType::Bool, 0) => Owned::Bool(true),
+        (FieldType::Bool, _) => Owned::Bool(rng.below(2) == 1),
+        (FieldType::I64, 0) => Owned::I64(at as i64 * 1000),
+        (FieldType::I64, 1) => Owned::I64(-7),
+        (FieldType::I64, _) => Owned::I64(rng.next() as i64),
+        (FieldType::F64, 0) => Owned::F64((at as f64 * 0.01).sin()),
+        (FieldType::F64, 1) => Owned::F64(f64::from_bits(rng.next())),
+        (FieldType::F64, _) => Owned::F64([-0.0, f64::INFINITY, 1e-310][rng.below(3) as usize]),
+        (FieldType::Bytes, _) => {
+            Owned::Bytes((0..rng.below(20)).map(|_| rng.next() as u8).collect())
+        }
+        (ty, 0) => Owned::Text(ty, "same".into()),
+        (ty, _) => Owned::Text(ty, "é".repeat(rng.below(9) as usize)),
+    }
+}
+
+struct Sample {
+    schema: Schema,
+    iterations: Vec<i64>,
+    rows: Vec<Vec<Owned>>,
+}
+
+fn sample(seed: u64, rows: u64) -> Sample {
+    let mut rng = Rng(seed);
+    let mut fields = Vec::new();
+    let mut styles = Vec::new();
+    for number in 0..1 + rng.below(9) {
+        let ty = FieldType::ALL[rng.below(FieldType::ALL.len() as u64) as usize];
+        let field = Field::new(format!("f{number}"), ty);
+        let missing = [0, 0, 1, 3, 4][rng.below(5) as usize];
+        fields.push(if missing > 0 { field.nullable() } else { field });
+        styles.push((ty, rng.below(3), missing));
+    }
+    let mut iteration = rng.next() as i64 / 2;
+    let mut sample =
+        Sample { schema: Schema::new(fields).unwrap(), iterations: vec![], rows: vec![] };
+    for at in 0..rows {
+        let row = styles.iter().map(|(ty, style, missing)| {
+            if rng.below(4) < *missing {
+                Owned::Missing
+            } else {
+                random_value(&mut rng, *ty, *style, at)
+            }
+        });
+        sample.rows.push(row.collect());
+        sample.iterations.push(iteration);
+        iteration += 1 + rng.below(3) as i64;
+    }
+    sample
+}
+
+fn encode(sample: &Sample) -> Vec<u8> {
+    let mut builder = ChunkBuilder::new(sample.schema.clone());
+    for (iteration, row) in sample.iterations.iter().zip(&sample.rows) {
+        let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+        builder.push(*iteration, &values).unwrap();
+    }
+    builder.finish().unwrap().content
+}
+
+fn open(content: &[u8]) -> Result<Chunk> {
+    Chunk::open("a chunk", content.len() as u64, &mut reader(content))
+}
+
+fn reader(content: &[u8]) -> impl FnMut(u64, u64) -> Result<Vec<u8>> + '_ {
+    move |offset, len| {
+        let range = offset as usize..(offset + len) as usize;
+        let bytes = content.get(range);
+        bytes.map(<[u8]>::to_vec).ok_or_else(|| Error::damage("read", "test", "out of range"))
+    }
+}
+
+/// Does every value come back bit for bit, over any rows, from bytes that are a function of the
+/// records alone?
+#[test]
+fn no_value_changes_by_being_encoded() {
+    for seed in 0..150 {
+        println!("seed {seed}");
+        let sample = sample(seed, 1 + seed * 7);
+        let content = encode(&sample);
+        assert_eq!(content, encode(&sample), "the same records gave other bytes");
+        let chunk = open(&content).unwrap();
+        assert_eq!(chunk.schema(), &sample.schema);
+        let rows = sample.rows.len() as u64;
+        let mut rng = Rng(seed);
+        let from = rng.below(rows);
+        for range in [0..rows, from..rows, 0..from, from..from + 1] {
+            let at = range.start as usize..range.end as usize;
+            let iterations =
+                chunk.column(&mut reader(&content), ColumnId::Iteration, range.clone()).unwrap();
+            assert_eq!(iterations.as_i64().unwrap(), &sample.iterations[at.clone()]);
+            for field in 0..sample.schema.fields().len() {
+                let id = ColumnId::Field(field);
+                let column = chunk.column(&mut reader(&content), id, range.clone()).unwrap();
+                assert_eq!(column.len(), at.len());
+                for (value, row) in column.iter().zip(&sample.rows[at.clone()]) {
+                    assert!(value.same(&row[field].value()), "{value:?} for {row:?}");
+                }
+            }
+        }
+        let wanted = sample.iterations[from as usize]..sample.iterations[rows as usize - 1];
+        let found = chunk.rows_of(&mut reader(&content), wanted).unwrap();
+        assert_eq!(found, from..(rows - 1).max(from));
+    }
+}
+
+/// Is every flipped byte noticed, and every truncation, without a panic?
+#[test]
+fn g12_a_flipped_byte_is_the_same_value_or_an_error() {
+    let sample = sample(11, 40);
+    let content = encode(&sample);
+    let rows = sample.rows.len() as u64;
+    let all = |content: &[u8]| -> Result<Vec<Column>> {
+        let chunk = open(content)?;
+        (0..chunk.schema().fields().len())
+            .map(|at| chunk.column(&mut reader(content), ColumnId::Field(at), 0..rows))
+            .collect()
+    };
+    let whole = all(&content).unwrap();
+    let mut refused = 0;
+    for at in 0..content.len() {
+        for bit in [0x01, 0x80, 0xff] {
+            let mut bytes = content.clone();
+            bytes[at] ^= bit;
+            match all(&bytes) {
+                Ok(columns) => assert!(
+                    columns.iter().zip(&whole).all(|(a, b)| {
+                        a.iter().zip(b.iter()).all(|(a, b)| a.same(&b)) && a.len() == b.len()
+                    }),
+                    "byte {at} changed a value"
+                ),
+                Err(e) => {
+                    refused += 1;
+                    assert!(matches!(e.kind(), ErrorKind::Damage | ErrorKind::NewerFormat), "{e}");
+                }
+            }
+        }
+        assert!(open(&content[..at]).is_err());
+    }
+    assert!(refused > 2 * content.len());
+}
+
+/// Does a hostile footer with right checksums get past the bounds?
+#[test]
+fn g22_a_hostile_footer_with_right_checksums_is_refused() {
+    let sample = sample(3, 500);
+    let content = encode(&sample);
+    let trailer = content.len() - TRAILER_LEN;
+    let len = u32::from_le_bytes(content[trailer..trailer + 4].try_into().unwrap()) as usize;
+    let mut opened = 0;
+    for at in trailer - len..trailer {
+        for bit in [0x01, 0x40, 0xff] {
+            let mut bytes = content.clone();
+            bytes[at] ^= bit;
+            let crc = sealstone::digest::checksum(&bytes[trailer - len..trailer]).to_le_bytes();
+            bytes[trailer + 4..trailer + 8].copy_from_slice(&crc);
+            let crc = sealstone::digest::checksum(&bytes[trailer..trailer + 12]).to_le_bytes();
+            bytes[trailer + 12..trailer + 16].copy_from_slice(&crc);
+            let Ok(chunk) = open(&bytes) else { continue };
+            opened += 1;
+            for field in 0..chunk.schema().fields().len() {
+                let _ = chunk.column(&mut reader(&bytes), ColumnId::Field(field), 0..u64::MAX);
+            }
+            let _ = chunk.rows_of(&mut reader(&bytes), i64::MIN..i64::MAX);
+        }
+    }
+    println!("{opened} of {} hostile footers opened", 3 * len);
+    assert!(opened > 100, "only {opened} hostile footers got as far as decoding");
+}
+
+/// Does reading few rows of one field read few bytes?
+#[test]
+fn few_rows_of_one_field_read_few_bytes() {
+    let fields = (0..20).map(|n| Field::new(format!("f{n}"), FieldType::F64)).collect();
+    let mut builder = ChunkBuilder::new(Schema::new(fields).unwrap());
+    let mut rng = Rng(5);
+    for at in 0..300_000 {
+        let row: Vec<f64> = (0..20).map(|_| f64::from_bits(rng.next())).collect();
+        let values: Vec<Value<'_>> = row.iter().map(|v| Value::F64(*v)).collect();
+        builder.push(at, &values).unwrap();
+    }
+    let content = builder.finish().unwrap().content;
+    let mut bytes = 0;
+    let mut inner = reader(&content);
+    let mut counted = |offset, len| {
+        bytes += len;
+        inner(offset, len)
+    };
+    let chunk = Chunk::open("a chunk", content.len() as u64, &mut counted).unwrap();
+    let column = chunk.column(&mut counted, ColumnId::Field(7), 140_000..141_000).unwrap();
+    assert_eq!(column.len(), 1000);
+    println!("{bytes} of {} bytes read", content.len());
+    assert!(bytes < (1 << 20) + 16_384, "{bytes} bytes read");
+    assert_eq!(chunk.blocks(ColumnId::Field(7)).len(), 3);
+}
+
+/// Is each codec chosen where it suits, and does each win something?
+#[test]
+fn each_codec_is_chosen_somewhere() {
+    let codec_of = |ty, value: &dyn Fn(u64) -> Owned| {
+        let field = Field::new("x", ty).nullable();
+        let mut builder = ChunkBuilder::new(Schema::new(vec![field]).unwrap());
+        for at in 0..5000u64 {
+            builder.push(at as i64, &[value(at).value()]).unwrap();
+        }
+        let content = builder.finish().unwrap().content;
+        let block = open(&content).unwrap().blocks(ColumnId::Field(0))[0].clone();
+        println!("{:?}: {} bytes as {}", block.codec, block.raw_len, block.stored_len);
+        assert!(block.stored_len <= block.raw_len);
+        block.codec
+    };
+    let noise = |at| Rng(at).next();
+    use FieldType::{Bool, F64, I64, String as Text};
+    assert_eq!(codec_of(I64, &|_| Owned::I64(3)), BlockCodec::Constant);
+    assert_eq!(codec_of(I64, &|_| Owned::Missing), BlockCodec::Constant);
+    assert_eq!(codec_of(Text, &|_| Owned::Text(Text, "EWR".into())), BlockCodec::Constant);
+    assert_eq!(codec_of(I64, &|at| Owned::I64(noise(at) as i64)), BlockCodec::Raw);
+    assert_eq!(codec_of(Bool, &|at| Owned::Bool(at % 10 == 0)), BlockCodec::Zstd);
+    assert_eq!(codec_of(I64, &|at| Owned::I64((noise(at) % 1000) as i64)), BlockCodec::ShuffleZstd);
+    let mut place = 0i64;
+    let mut steps = Vec::new();
+    for at in 0..5000 {
+        place += (noise(at) % 200) as i64 - 100;
+        steps.push(place * 1000);
+    }
+    let walk = |at: u64| Owned::I64(steps[at as usize]);
+    assert_eq!(codec_of(I64, &walk), BlockCodec::Delta1);
+    let curve = |at: u64| Owned::I64((at * at * 50) as i64 + (noise(at) % 8) as i64);
+    assert!(matches!(codec_of(I64, &curve), BlockCodec::Delta2 | BlockCodec::Delta3));
+    let float = codec_of(F64, &|at| Owned::F64(1e6 + at as f64 * 0.25));
+    assert!(float.tag() >= BlockCodec::Delta1.tag(), "{float:?}");
+}
+
+/// Does one huge value, easy or hard to compress, survive alone and among small ones?
+#[test]
+fn rec24_a_huge_value_sits_in_a_block_of_its_own() {
+    let schema = Schema::new(vec![Field::new("x", FieldType::Bytes)]).unwrap();
+    let mut rng = Rng(1);
+    let hard: Vec<u8> = (0..3 << 20).map(|_| rng.next() as u8).collect();
+    let easy = vec![7; 5 << 20];
+    let mut builder = ChunkBuilder::new(schema);
+    let values = [b"a".as_slice(), &hard, b"b", &easy, b"", &easy[..1 << 20]];
+    for (at, value) in values.iter().enumerate() {
+        builder.push(at as i64, &[Value::Bytes(value)]).unwrap();
+    }
+    let content = builder.finish().unwrap().content;
+    let chunk = open(&content).unwrap();
+    let column = chunk.column(&mut reader(&content), ColumnId::Field(0), 0..6).unwrap();
+    for (value, expected) in column.iter().zip(values) {
+        assert_eq!(value, Value::Bytes(expected));
+    }
+}
+
+/// Does a record in the journal come back whole, and is every other byte string refused?
+#[test]
+fn no_record_changes_in_the_journal() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let sample = sample(seed, 5);
+        for (iteration, row) in sample.iterations.iter().zip(&sample.rows) {
+            let mut values = Vec::new();
+            let given: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+            let bytes = row_payload::encode(&sample.schema, *iteration, &given);
+            assert_eq!(bytes.len() as u64, row_payload::encoded_len(&sample.schema, &given));
+            assert_eq!(
+                row_payload::decode(&sample.schema, &bytes, &mut values).unwrap(),
+                *iteration
+            );
+            assert!(values.iter().zip(&given).all(|(a, b)| a.same(b)));
+            for cut in 0..bytes.len() {
+                let short = row_payload::decode(&sample.schema, &bytes[..cut], &mut Vec::new());
+                assert_eq!(short.unwrap_err().kind(), ErrorKind::Damage);
+            }
+            let mut long = bytes.clone();
+            long.push(0);
+            assert!(row_payload::decode(&sample.schema, &long, &mut Vec::new()).is_err());
+        }
+    }
+}
+
+/// Are iterations that do not grow, and records of another shape, refused with nothing added?
+#[test]
+fn rec15_a_lower_iteration_is_refused_with_both_numbers() {
+    let schema = Schema::new(vec![Field::new("x", FieldType::I64)]).unwrap();
+    let mut builder = ChunkBuilder::new(schema);
+    builder.push(5, &[Value::I64(1)]).unwrap();
+    let error = builder.push(5, &[Value::I64(1)]).unwrap_err();
+    assert_eq!(error.to_string(), "append record: iteration 5 does not follow 5");
+    assert!(builder.push(6, &[Value::Missing]).is_err());
+    assert_eq!(builder.rows(), 1);
+    builder.push(6, &[Value::I64(2)]).unwrap();
+    assert_eq!(builder.finish().unwrap().rows, 2);
+    assert!(builder.finish().is_err());
+}
