@@ -97,7 +97,7 @@ mod tests {
         let mut bytes = Vec::new();
         shuffle(&HARD, &mut bytes);
         assert_eq!(unshuffle(&bytes), HARD);
-        assert_eq!(unshuffle(&[]), []);
+        assert!(unshuffle(&[]).is_empty());
     }
 
     /// Do mapped doubles sort as doubles do?
