@@ -17,6 +17,9 @@ macro_rules! layouts {
 
 /// The layouts that are compared with docs/FORMAT.md.
 const LAYOUTS: &[(&str, Layout)] = layouts![
+    frame::HEADER_LAYOUT,
+    frame::FRAME_LAYOUT,
+    record::RECORD_LAYOUT,
     sealed::HEADER_LAYOUT,
     footer::ENTRY_LAYOUT,
     trailer::TRAILER_LAYOUT,
