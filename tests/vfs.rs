@@ -3,4 +3,5 @@
 
 mod vfs {
     mod both;
+    mod crash;
 }

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::content::Content;
 use super::event::Event;
 use super::file::SimFile;
+use super::log::EventLog;
 use super::world::{Body, HandleId, Names, World, refusal};
 use crate::vfs::counts::{Counts, Operation};
 use crate::vfs::disk::{
@@ -47,14 +48,12 @@ impl fmt::Debug for SimDisk {
 impl SimDisk {
     /// An empty disk: the directory `/` and nothing in it.
     pub fn new(seed: u64) -> Self {
-        Self::over(World::new(seed))
+        Self::over(World::new(seed), 1000)
     }
 
-    pub(super) fn over(world: World) -> Self {
-        Self {
-            shared: Arc::new(Shared { world: Mutex::new(world), released: Condvar::new() }),
-            pid: 1000,
-        }
+    pub(super) fn over(world: World, pid: u32) -> Self {
+        let shared = Shared { world: Mutex::new(world), released: Condvar::new() };
+        Self { shared: Arc::new(shared), pid }
     }
 
     /// The same world seen by the process `pid`, which has its own handles and locks.
@@ -72,6 +71,22 @@ impl SimDisk {
     /// Writes down, between two events, what the workload knows.
     pub fn note(&self, note: impl AsRef<[u8]>) {
         self.shared.world.lock().record(Event::Note(note.as_ref().into()));
+    }
+
+    /// Everything that happened since the disk was made, crashed or had its log restarted.
+    pub fn events(&self) -> EventLog {
+        self.shared.world.lock().events()
+    }
+
+    /// Begins the log anew: what happened so far is where its crashes start from.
+    pub fn restart_log(&self) {
+        self.shared.world.lock().restart_log(true);
+    }
+
+    /// Ends the log, for runs too long to remember. [`restart_log`](Self::restart_log) begins a
+    /// new one.
+    pub fn stop_log(&self) {
+        self.shared.world.lock().restart_log(false);
     }
 
     /// What was called so far, by all processes, and what is held now.
@@ -253,7 +268,7 @@ impl Disk for SimDisk {
         let mut world = self.begin(Operation::SyncDir)?;
         let inode = world.find(path)?;
         world.names(inode)?;
-        world.record(Event::SyncDir { inode });
+        world.record(Event::SyncDir { inode, failed: false });
         Ok(())
     }
 

@@ -5,8 +5,23 @@ use std::sync::Arc;
 use super::world::Inode;
 use crate::vfs::step::Step;
 
+/// What a failed sync of a file leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SyncFailure {
+    /// Nothing persisted. The cache keeps the new bytes and takes them for clean, so that a second
+    /// sync succeeds without having done anything; an eviction brings the old ones back.
+    NothingKept,
+    /// A random part persisted; the cache as with `NothingKept`.
+    RandomPart,
+    /// Nothing persisted, and the cache shows the old bytes again.
+    CacheReverted,
+    /// Nothing persisted, the cache as with `NothingKept`, and each later sync of the file fails.
+    NeverAgain,
+}
+
 /// A name in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The directory.
     pub directory: Inode,
@@ -40,6 +55,8 @@ pub enum Event {
         inode: Inode,
         /// Whether attributes were asked for as well.
         all: bool,
+        /// How the sync failed, if it did, and the pick of what persisted all the same.
+        failed: Option<(SyncFailure, u32)>,
     },
     /// A file was created.
     Create {
@@ -84,6 +101,8 @@ pub enum Event {
     SyncDir {
         /// The directory.
         inode: Inode,
+        /// Whether the sync failed: its names stay on their way.
+        failed: bool,
     },
     /// A step of a protocol began.
     Mark(Step),

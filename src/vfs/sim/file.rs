@@ -50,7 +50,7 @@ impl SimFile {
     fn sync(&self, all: bool) -> io::Result<()> {
         let operation = if all { Operation::SyncAll } else { Operation::SyncData };
         let mut world = self.begin(operation)?;
-        world.record(Event::SyncFile { inode: self.inode, all });
+        world.record(Event::SyncFile { inode: self.inode, all, failed: None });
         Ok(())
     }
 

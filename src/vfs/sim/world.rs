@@ -10,6 +10,8 @@ use nix::libc;
 use super::content::Content;
 use super::event::{Event, Place};
 use super::locks::Locks;
+use super::log::{EventLog, Heritage};
+use super::medium::{Durables, Medium, reachable};
 use super::rng::Rng;
 use crate::vfs::counts::{Counts, Operation};
 
@@ -51,6 +53,23 @@ impl Node {
     }
 }
 
+/// The cached tree of a disk whose cache is empty.
+fn cached(durables: &Durables) -> BTreeMap<Inode, Node> {
+    let node = |body: &Arc<Body>| Node { body: Arc::clone(body), links: 0, handles: 0 };
+    let mut nodes: BTreeMap<_, _> =
+        durables.iter().map(|(inode, durable)| (*inode, node(&durable.body))).collect();
+    let named = durables.values().filter_map(|durable| match &*durable.body {
+        Body::Directory(names) => Some(names.values()),
+        Body::File(_) => None,
+    });
+    for inode in named.flatten().chain([&ROOT]) {
+        if let Some(node) = nodes.get_mut(inode) {
+            node.links += 1;
+        }
+    }
+    nodes
+}
+
 /// The error a kernel would give.
 pub(super) fn refusal(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
@@ -65,10 +84,16 @@ pub(super) struct World {
     /// Who owns each open handle, and on what.
     pub(super) handles: BTreeMap<HandleId, (u32, Inode)>,
     pub(super) locks: Locks,
+    /// What is on the medium now, and what was when the log began.
+    pub(super) medium: Medium,
+    pub(super) base: Arc<Medium>,
     pub(super) log: Vec<Event>,
+    pub(super) log_on: bool,
     pub(super) counts: Counts,
     pub(super) killed: BTreeSet<u32>,
+    pub(super) seed: u64,
     pub(super) rng: Rng,
+    pub(super) capacity: Option<u64>,
     pub(super) monotonic: u64,
     /// Wall clock minus monotonic clock; `None` while the wall clock cannot be represented.
     pub(super) wall_ahead: Option<i64>,
@@ -77,22 +102,74 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
-        let boot = rng.next_u64();
-        Self {
-            nodes: BTreeMap::from([(ROOT, Node::new(Body::Directory(Names::new())))]),
+        let boot = Rng::new(!seed).next_u64();
+        let heritage = Heritage {
+            seed,
             next_inode: ROOT + 1,
-            next_handle: 1,
-            handles: BTreeMap::new(),
-            locks: Locks::default(),
-            log: Vec::new(),
-            counts: Counts::default(),
-            killed: BTreeSet::new(),
-            rng,
             monotonic: 1_000_000_000,
             wall_ahead: Some(1_700_000_000_000_000_000),
             boot,
+            capacity: None,
+        };
+        Self { boot, ..Self::survived(&Medium::empty().nodes, heritage, seed) }
+    }
+
+    /// The world after a crash that left `durables`, booted anew from `seed`.
+    pub(super) fn survived(durables: &Durables, heritage: Heritage, seed: u64) -> Self {
+        let kept = reachable(durables, [ROOT].into_iter());
+        let kept: Durables = durables
+            .iter()
+            .filter(|(inode, _)| kept.contains(inode))
+            .map(|(inode, node)| (*inode, node.clone()))
+            .collect();
+        let mut rng = Rng::new(seed);
+        let boot = rng.next_u64();
+        let medium = Medium::of(kept);
+        Self {
+            nodes: cached(&medium.nodes),
+            next_inode: heritage.next_inode,
+            next_handle: 1,
+            handles: BTreeMap::new(),
+            locks: Locks::default(),
+            base: Arc::new(medium.clone()),
+            medium,
+            log: Vec::new(),
+            log_on: true,
+            counts: Counts::default(),
+            killed: BTreeSet::new(),
+            seed,
+            rng,
+            capacity: heritage.capacity,
+            monotonic: heritage.monotonic,
+            wall_ahead: heritage.wall_ahead,
+            boot,
         }
+    }
+
+    /// The log as it stands.
+    pub(super) fn events(&self) -> EventLog {
+        EventLog {
+            base: Arc::clone(&self.base),
+            events: self.log.as_slice().into(),
+            heritage: Heritage {
+                seed: self.seed,
+                next_inode: self.next_inode,
+                monotonic: self.monotonic,
+                wall_ahead: self.wall_ahead,
+                boot: self.boot,
+                capacity: self.capacity,
+            },
+        }
+    }
+
+    /// Begins the log anew, or ends it.
+    pub(super) fn restart_log(&mut self, on: bool) {
+        self.log = Vec::new();
+        self.log_on = on;
+        for pending in &mut self.medium.pending {
+            pending.index = None;
+        }
+        self.base = Arc::new(self.medium.clone());
     }
 
     /// Lets time pass and counts the call.
@@ -114,8 +191,12 @@ impl World {
         Ok(())
     }
 
+    /// Lets an event reach the medium, and writes it down.
     pub(super) fn record(&mut self, event: Event) {
-        self.log.push(event);
+        self.medium.apply(self.log.len(), &event);
+        if self.log_on {
+            self.log.push(event);
+        }
     }
 
     pub(super) fn names(&self, inode: Inode) -> io::Result<&Names> {

@@ -1,0 +1,227 @@
+//! What becomes of the events that no sync covers, when the power fails.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::content::Content;
+use super::rng::mix;
+use crate::error::{Error, Result};
+
+/// Bytes that a drive writes whole or not at all, beyond small writes.
+const SECTOR: u64 = 512;
+
+/// How a crash treats what was not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Profile {
+    /// Power failure under nothing but POSIX: any subset of the unsynced writes, lengths and names
+    /// survives, each in part. Names of one directory entry survive in order, a rename within one
+    /// directory is whole or not there, and a rename across two may leave both names.
+    PosixHarshest,
+    /// Power failure on ext4 with ordered data: names survive in order, as a prefix; a sync that
+    /// covers a changed length or a new file commits every name before it, a directory sync all
+    /// of them; a rename over another file takes the data of its file with it; a file grows with
+    /// its data only. Overwrites are torn as elsewhere.
+    Ext4Ordered,
+    /// SIGKILL: all that reached the kernel survives, the last write perhaps in part. What was not
+    /// synced stays unsynced: a power failure after it may still take it.
+    ProcessKill,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 3] = [Self::PosixHarshest, Self::Ext4Ordered, Self::ProcessKill];
+
+    /// Its name in reports and fixtures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PosixHarshest => "posix",
+            Self::Ext4Ordered => "ext4",
+            Self::ProcessKill => "kill",
+        }
+    }
+}
+
+/// What became of one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It left no trace.
+    Lost,
+    /// It survived whole.
+    Full,
+    /// Some units of a write survived: bytes of one up to 512 long, sectors of a longer one; the
+    /// number picks them. Of a rename across directories both names survived. Anything else
+    /// survived whole.
+    Torn(u32),
+    /// The file grew, its new bytes are zeros, its old ones are as before. What does not grow a
+    /// file was lost.
+    Zeroed,
+    /// So many bytes from the start of a write survived.
+    Cut(u32),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => write!(f, "L"),
+            Self::Full => write!(f, "F"),
+            Self::Torn(pick) => write!(f, "T{pick}"),
+            Self::Zeroed => write!(f, "Z"),
+            Self::Cut(bytes) => write!(f, "C{bytes}"),
+        }
+    }
+}
+
+impl FromStr for Outcome {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse =
+            || Error::invalid("parse", "outcome", format!("'{text}' is not L, F, Z, T1 or C1"));
+        let number = |digits: &str| digits.parse::<u32>().map_err(|e| refuse().with_source(e));
+        match text.split_at_checked(1) {
+            Some(("L", "")) => Ok(Self::Lost),
+            Some(("F", "")) => Ok(Self::Full),
+            Some(("Z", "")) => Ok(Self::Zeroed),
+            Some(("T", pick)) => number(pick).map(Self::Torn),
+            Some(("C", bytes)) => number(bytes).map(Self::Cut),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+/// One crash: where in the log, under which profile, and what became of each pending event. Its
+/// text form (`posix@17:F.L.T3`) is a fixture for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Outcomes {
+    /// The profile.
+    pub profile: Profile,
+    /// Events before the crash.
+    pub cut: usize,
+    /// One outcome for each event pending then, in order; those beyond the end are lost.
+    pub pending: Vec<Outcome>,
+}
+
+impl fmt::Display for Outcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}:", self.profile.name(), self.cut)?;
+        for (at, outcome) in self.pending.iter().enumerate() {
+            let dot = if at == 0 { "" } else { "." };
+            write!(f, "{dot}{outcome}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Outcomes {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse =
+            || Error::invalid("parse", "outcomes", format!("'{text}' is not profile@cut:list"));
+        let (profile, rest) = text.split_once('@').ok_or_else(refuse)?;
+        let (cut, list) = rest.split_once(':').ok_or_else(refuse)?;
+        let profile = Profile::ALL.into_iter().find(|p| p.name() == profile).ok_or_else(refuse)?;
+        let cut = cut.parse().map_err(|_| refuse())?;
+        let pending = list.split('.').filter(|part| !part.is_empty()).map(str::parse);
+        Ok(Self { profile, cut, pending: pending.collect::<Result<_>>()? })
+    }
+}
+
+/// Lets a write come to `outcome` on `content`.
+pub(super) fn settle_write(content: &mut Content, bytes: &[u8], offset: u64, outcome: Outcome) {
+    match outcome {
+        Outcome::Lost => {}
+        Outcome::Full => content.write(bytes, offset),
+        Outcome::Torn(pick) => tear(content, bytes, offset, pick),
+        Outcome::Zeroed => {
+            let end = offset + bytes.len() as u64;
+            content.set_len(content.len().max(end));
+        }
+        Outcome::Cut(at) => {
+            let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+            content.write(&bytes[..at], offset);
+        }
+    }
+}
+
+/// Whether unit `unit` of `units` survives: by turns a first part, a last part, or any subset, but
+/// never all and never none.
+fn survives(pick: u32, unit: u64, units: u64) -> bool {
+    if units < 2 {
+        return pick & 1 == 0;
+    }
+    let chance = mix(u64::from(pick));
+    let border = 1 + chance % (units - 1);
+    match pick % 4 {
+        0 => unit < border,
+        1 => unit >= border,
+        _ if unit == border => true,
+        _ if unit == border - 1 => false,
+        _ => mix(chance ^ unit) & 1 == 0,
+    }
+}
+
+fn tear(content: &mut Content, bytes: &[u8], offset: u64, pick: u32) {
+    let end = offset + bytes.len() as u64;
+    let unit = if bytes.len() as u64 <= SECTOR { 1 } else { SECTOR };
+    let first = offset / unit;
+    let units = (end - 1) / unit + 1 - first;
+    // The length is metadata, and may be there without the bytes.
+    if mix(u64::from(pick)) >> 63 == 1 {
+        content.set_len(content.len().max(end));
+    }
+    for at in (0..units).filter(|at| survives(pick, *at, units)) {
+        let from = ((first + at) * unit).max(offset);
+        let upto = ((first + at + 1) * unit).min(end);
+        let index = |place: u64| usize::try_from(place - offset).unwrap_or(bytes.len());
+        content.write(&bytes[index(from)..index(upto)], from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do fixtures read back as what was written, and is other text refused?
+    #[test]
+    fn outcomes_round_trip_as_text() {
+        for text in ["posix@17:F.L.T3.Z.C12", "kill@0:", "ext4@3:L"] {
+            assert_eq!(text.parse::<Outcomes>().unwrap().to_string(), text);
+        }
+        for text in ["", "posix", "posix@x:F", "dos@1:F", "posix@1:Q", "posix@1:T", "posix@1:FF"] {
+            assert!(text.parse::<Outcomes>().is_err(), "{text}");
+        }
+    }
+
+    /// Does a tear leave each byte old or new, both somewhere, and every byte outside alone?
+    #[test]
+    fn a_tear_mixes_old_and_new_and_touches_nothing_else() {
+        for pick in 0..200 {
+            for (offset, len) in [(3usize, 2usize), (100, 400), (700, 5000), (0, 512), (512, 513)] {
+                let mut content = Content::default();
+                content.write(&[1; 8000], 0);
+                tear(&mut content, &vec![2; len], offset as u64, pick);
+                let mut bytes = vec![0; 8000];
+                assert_eq!(content.read(&mut bytes, 0), 8000);
+                let (written, outside): (Vec<_>, Vec<_>) = bytes
+                    .iter()
+                    .enumerate()
+                    .partition(|(at, _)| (offset..offset + len).contains(at));
+                assert!(outside.iter().all(|(_, byte)| **byte == 1), "pick {pick}");
+                for value in [1, 2] {
+                    assert!(written.iter().any(|(_, byte)| **byte == value), "pick {pick}, {len}");
+                }
+                if len > 512 {
+                    let mut sectors = bytes.chunks(512).skip(offset.div_ceil(512));
+                    assert!(sectors.all(|s| s.iter().all(|byte| *byte == s[0])
+                        || s.len() < 512
+                        || {
+                            let end = offset + len;
+                            // The sector in which the write ends is new only up to there.
+                            s[..end % 512].iter().all(|byte| *byte == s[0])
+                        }));
+                }
+            }
+        }
+    }
+}
