@@ -15,8 +15,10 @@
 pub mod column;
 pub mod footer;
 pub mod frame;
+pub mod head;
 pub mod label;
 pub mod layout;
 pub mod record;
+pub mod row;
 pub mod sealed;
 pub mod trailer;

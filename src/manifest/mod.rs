@@ -1,1 +1,47 @@
 //! manifest: the truth. Every fact is a row here, changed in transactions.
+//!
+//! ```text
+//!   Manifest (open, birth)          HEAD (head): witness of the last commits
+//!     |-- read  -> Snapshot (read) --+
+//!     |-- write -> Write (write) ----+-- Reading: rows by type (row, key, rows)
+//!     |              `- settle: the one routine that removes objects
+//!     `-- redb on a file (backend), or on a copy in memory (copy, examine)
+//!
+//!   meta ... owners -- claims -- journals --+
+//!   recordings - streams - chunks ----------+-- edges --> objects -> inline | files
+//!   checkpoints, leases --------------------+             digests, file_objects follow from them
+//! ```
+//!
+//! - The format is checked first; then whose it is, how new, and whether whole. Nothing is written
+//!   to a file before that [`Manifest::open`].
+//! - P3, G6: a row that names an object without a row is not written [`Write::put`].
+//! - P4: what goes, goes in the transaction that took its last reference [`Write::settle`].
+//! - P5: a transaction of an owner whose row does not stand changes nothing [`Manifest::write`].
+//! - P8: after any error of redb or the disk the handle halts, and writes nothing more.
+//! - P9: redb is called behind a guard; a panic in it is an error here.
+
+mod backend;
+mod birth;
+mod copy;
+mod examine;
+mod halt;
+mod head;
+mod key;
+mod open;
+mod read;
+mod row;
+mod rows;
+mod settle;
+mod table;
+mod write;
+
+pub use birth::Birth;
+pub use head::{Witness, read_head, write_head};
+pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
+pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Manifest, Open};
+pub use read::{Edge, Raw, Reading, Snapshot};
+pub use row::Row;
+pub use rows::*;
+pub use settle::Settled;
+pub use table::Table;
+pub use write::{Committed, Write};

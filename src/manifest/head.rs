@@ -1,0 +1,64 @@
+//! HEAD on disk: read before the manifest, replaced by rename. It lets an older manifest be known
+//! for what it is.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::format::head::{BYTES, Head};
+use crate::format::layout;
+use crate::ids::{CommitSeq, StoreId};
+use crate::vfs::{Access, Disk, Step, read_whole, write_all_at};
+
+/// Something outside the manifest that knows of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Witness {
+    /// What it is, for messages.
+    pub place: String,
+    /// The store that it belongs to.
+    pub store: StoreId,
+    /// A commit that was durable when it was written.
+    pub commit: CommitSeq,
+}
+
+/// What HEAD says; `None` when it is not there or cannot be read, which only means no witness.
+pub fn read_head(disk: &Arc<dyn Disk>, root: &Path) -> Option<Witness> {
+    let path = layout::head(root);
+    let file = disk.open(&path, Access::Read).ok()?;
+    let bytes = read_whole(&*file, 2 * BYTES as u64).ok()?;
+    let head = Head::from_bytes(&bytes, layout::HEAD).ok()?;
+    Some(Witness { place: layout::HEAD.to_owned(), store: head.store, commit: head.commit })
+}
+
+/// Replaces HEAD: `commit` is durable.
+///
+/// # Durability
+/// What HEAD holds is durable; that it is the new one is not, until the directory is synced. A
+/// crash may leave the HEAD before.
+///
+/// # Errors
+/// `Io` or `DiskFull`; HEAD is then as it was, or new.
+pub fn write_head(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    store: StoreId,
+    commit: CommitSeq,
+) -> Result<()> {
+    let (next, head) = (layout::head_next(root), layout::head(root));
+    let fail = |operation| move |e: io::Error| Error::io(operation, layout::HEAD, e);
+    disk.mark(Step::HeadWrite);
+    let file = match disk.open(&next, Access::CreateNew) {
+        // A crash left it; what it holds counts for nothing.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            disk.unlink(&next).and_then(|()| disk.open(&next, Access::CreateNew))
+        }
+        opened => opened,
+    }
+    .map_err(fail("create"))?;
+    let bytes = Head { store, commit }.to_bytes();
+    write_all_at(&*file, &bytes, 0).map_err(fail("write"))?;
+    file.sync_data().map_err(fail("sync"))?;
+    disk.mark(Step::HeadRename);
+    disk.rename(&next, &head).map_err(fail("rename"))
+}

@@ -1,0 +1,73 @@
+//! What a row type is: its table, its key, its version, and every object that it refers to.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+use crate::codec;
+use crate::error::Result;
+use crate::format::row as envelope;
+use crate::ids::ObjectId;
+use crate::manifest::key::Key;
+use crate::manifest::table::Table;
+
+/// A type of row.
+///
+/// [`edges`](Row::edges) has no default: a row type that forgets its references does not compile.
+///
+/// ```compile_fail,E0046
+/// use sealstone::manifest::{Row, Table};
+///
+/// #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+/// struct Forgetful {
+///     object: sealstone::ids::ObjectId,
+/// }
+///
+/// impl Row for Forgetful {
+///     type Key = u64;
+///     const TABLE: Table = Table::Parts;
+///     const VERSION: u8 = 1;
+/// }
+/// ```
+pub trait Row: Serialize + DeserializeOwned + Clone + Debug + PartialEq {
+    /// Its key.
+    type Key: Key;
+    /// Its table.
+    const TABLE: Table;
+    /// The version of its encoding.
+    const VERSION: u8;
+
+    /// Names every object that the row refers to; one named twice is one edge.
+    fn edges(&self, to: &mut dyn FnMut(ObjectId));
+
+    /// What the row says against itself, if it does: such a row is not written.
+    fn contradiction(&self) -> Option<String> {
+        None
+    }
+
+    /// Names every index row, table and key, that follows from the row at `key`.
+    fn derived(&self, key: &Self::Key, to: &mut dyn FnMut(Table, Vec<u8>)) {
+        let _ = (key, to);
+    }
+}
+
+/// Names the row at `key` in an error.
+pub(super) fn place_of<R: Row>(key: &R::Key) -> String {
+    format!("{} {key:?}", R::TABLE.name())
+}
+
+pub(super) fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
+    let body = codec::encode(R::TABLE.name(), row)?;
+    Ok(envelope::seal(R::TABLE.number(), key, R::VERSION, &body))
+}
+
+pub(super) fn from_value<R: Row>(key: &[u8], value: &[u8]) -> Result<R> {
+    let place = || match R::Key::from_bytes(key) {
+        Ok(key) => place_of::<R>(&key),
+        Err(_) => format!("{} {key:02x?}", R::TABLE.name()),
+    };
+    let body = envelope::open(R::TABLE.number(), key, R::VERSION, value, &place)?;
+    codec::decode(R::TABLE.name(), body).map_err(|e| {
+        crate::error::Error::damage("read", place(), "the row does not decode").with_source(e)
+    })
+}

@@ -1,0 +1,25 @@
+//! rows: one type for each kind of fact.
+//!
+//! ```text
+//!   store        meta, counters, owners, claims, receipts
+//!   bytes        objects -> inline | files; digests and file_objects follow from objects
+//!   journals     journals, leases: rows of the engine that refer to objects
+//!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
+//! ```
+//!
+//! A row refers to an object only through [`Row::edges`](super::Row::edges).
+
+mod bytes;
+mod journals;
+mod recordings;
+mod store;
+
+pub use bytes::{
+    DigestRow, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place,
+};
+pub use journals::{JournalRow, JournalState, LeaseRow};
+pub use recordings::{
+    CheckpointRow, ChunkRow, Cursor, Cut, RecordingNameRow, RecordingRow, RecordingStatus,
+    StateBytes, StreamRow,
+};
+pub use store::{ClaimKind, ClaimRow, CountersRow, MetaRow, OwnerEnd, OwnerRow, ReceiptRow};

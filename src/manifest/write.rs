@@ -1,0 +1,391 @@
+//! The one way to change the manifest: a transaction that checks its owner, keeps the edges, is
+//! numbered, and is durable when it returns or has changed nothing.
+
+use redb::{Database, Durability, ReadableTableMetadata, Table as RedbTable, WriteTransaction};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::halt::{Halt, catch, drop_quietly, from_panic, from_redb};
+use super::key::{CountersKey, EdgeKey, Key};
+use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
+use super::row::{Row, place_of, to_value};
+use super::rows::{CountersRow, DigestRow, EdgeRow, FileObjectRow, OwnerEnd, OwnerRow};
+use super::settle::{Settled, Unsettled};
+use super::table::Table;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{
+    CheckpointId, CommitCount, CommitSeq, Epoch, FileId, LeaseId, ObjectId, OwnerId, ReceiptId,
+    RecordingId, StreamId,
+};
+use crate::protection::Protection;
+
+type Bytes = &'static [u8];
+
+/// What a transaction returned, and its numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed<T> {
+    /// What the closure returned.
+    pub value: T,
+    /// What lost its last reference.
+    pub settled: Settled,
+    /// The number of the commit.
+    pub commit: CommitSeq,
+    /// Its number among its owner's commits; 0 without an owner.
+    pub count: CommitCount,
+}
+
+/// A transaction that writes.
+pub struct Write<'t> {
+    tables: [OnceCell<RefCell<RedbTable<'t, Bytes, Bytes>>>; Table::ALL.len()],
+    txn: &'t WriteTransaction,
+    halt: Arc<Halt>,
+    owner: Option<OwnerId>,
+    counters: CountersRow,
+    pub(super) unsettled: Unsettled,
+}
+
+impl std::fmt::Debug for Write<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Write").field("commit", &self.commit_seq()).finish_non_exhaustive()
+    }
+}
+
+macro_rules! next_ids {
+    ($($name:ident: $id:ident = $counter:ident;)*) => {$(
+        #[doc = concat!("A number that no ", stringify!($counter), " had before.")]
+        ///
+        /// # Errors
+        /// `LimitExceeded` when none is left.
+        pub fn $name(&mut self) -> Result<$id> {
+            let next = self.counters.$counter.next().ok_or_else(|| {
+                let kind = ErrorKind::LimitExceeded;
+                Error::new(kind, "number", stringify!($counter), "no number is left")
+            })?;
+            self.counters.$counter = next;
+            Ok(next)
+        }
+    )*};
+}
+
+impl<'t> Write<'t> {
+    fn begin(txn: &'t WriteTransaction, halt: &Arc<Halt>, owner: Option<OwnerId>) -> Result<Self> {
+        let mut write = Self {
+            tables: [const { OnceCell::new() }; Table::ALL.len()],
+            txn,
+            halt: halt.clone(),
+            owner,
+            counters: CountersRow::default(),
+            unsettled: Unsettled::default(),
+        };
+        write.counters = write.require::<CountersRow>(&CountersKey)?;
+        write.counters.commit_seq = write.counters.commit_seq.next().ok_or_else(|| {
+            Error::new(ErrorKind::LimitExceeded, "number", "commit_seq", "no number is left")
+        })?;
+        // P5: a fenced owner changes nothing.
+        if Protection::OwnerCheck.is_on() {
+            write.check_owner()?;
+        }
+        Ok(write)
+    }
+
+    fn check_owner(&self) -> Result<()> {
+        let Some(owner) = self.owner else { return Ok(()) };
+        let fenced = |cause: String| {
+            Err(Error::new(ErrorKind::Fenced, "write", place_of::<OwnerRow>(&owner), cause))
+        };
+        match self.get::<OwnerRow>(&owner)? {
+            None => fenced("this owner has no row".to_owned()),
+            Some(OwnerRow { ended: Some(OwnerEnd::Closed), .. }) => {
+                fenced("this owner has closed the store".to_owned())
+            }
+            Some(OwnerRow { ended: Some(OwnerEnd::TakenOver { by }), .. }) => {
+                fenced(format!("owner {by} took over what this one had"))
+            }
+            Some(OwnerRow { ended: None, .. }) => Ok(()),
+        }
+    }
+
+    fn table(&self, table: Table) -> Result<&RefCell<RedbTable<'t, Bytes, Bytes>>> {
+        self.halt.check("write")?;
+        let slot = &self.tables[table.index()];
+        if let Some(open) = slot.get() {
+            return Ok(open);
+        }
+        let open = self.halt.guard("write", || self.txn.open_table(table.definition()))?;
+        Ok(slot.get_or_init(|| RefCell::new(open)))
+    }
+
+    /// Sets a value, or takes it away; returns what was there.
+    fn set(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let cell = self.table(table)?;
+        let Ok(mut open) = cell.try_borrow_mut() else {
+            let cause = "a row cannot be changed from inside a scan of its table";
+            return Err(Error::invalid("write", table.name(), cause));
+        };
+        self.halt.guard("write", || {
+            let old = match value {
+                Some(value) => open.insert(key, value)?,
+                None => open.remove(key)?,
+            };
+            Ok::<_, redb::StorageError>(old.map(|old| old.value().to_vec()))
+        })
+    }
+
+    pub(super) fn set_row<R: Row>(&self, key: &R::Key, row: &R) -> Result<()> {
+        let bytes = key.to_bytes();
+        let value = to_value(&bytes, row)?;
+        self.set(R::TABLE, &bytes, Some(&value)).map(|_| ())
+    }
+
+    /// Makes `old` of the row at `key` into `new`, with its edges and index rows.
+    fn change<R: Row>(&mut self, key: &R::Key, old: Option<&R>, new: Option<&R>) -> Result<()> {
+        let key_bytes = key.to_bytes();
+        let (before, after) = (edges_of(old), edges_of(new));
+        for object in after.difference(&before) {
+            self.add_edge::<R>(*object, key, &key_bytes)?;
+        }
+        for object in before.difference(&after) {
+            let edge = EdgeKey { object: *object, table: R::TABLE, key: key_bytes.clone() };
+            self.set(Table::Edges, &edge.to_bytes(), None)?;
+            self.unsettled.lost.insert(*object);
+        }
+        let (before, after) = (derived_of(key, old), derived_of(key, new));
+        for (table, index) in before.difference(&after) {
+            self.set(*table, index, None)?;
+        }
+        for (table, index) in after.difference(&before) {
+            let value = match table {
+                Table::Digests => to_value(index, &DigestRow)?,
+                Table::FileObjects => to_value(index, &FileObjectRow)?,
+                other => {
+                    let cause = "only digests and file_objects follow from other rows";
+                    return Err(Error::invalid("write", other.name(), cause));
+                }
+            };
+            self.set(*table, index, Some(&value))?;
+        }
+        match new {
+            Some(row) => self.set_row(key, row),
+            None => self.set(R::TABLE, &key_bytes, None).map(|_| ()),
+        }
+    }
+
+    fn add_edge<R: Row>(&mut self, object: ObjectId, key: &R::Key, bytes: &[u8]) -> Result<()> {
+        // G6: no committed row names an object that is not there.
+        if self.raw_get(Table::Objects, &object.to_bytes())?.is_none() {
+            let cause = format!("it refers to object {object}, which has no row");
+            return Err(Error::invalid("write", place_of::<R>(key), cause));
+        }
+        let edge = EdgeKey { object, table: R::TABLE, key: bytes.to_vec() };
+        self.set_row(&edge, &EdgeRow)
+    }
+
+    /// Writes the row at `key`, whether or not one is there, with its edges.
+    ///
+    /// # Errors
+    /// `Invalid` when it refers to an object that has no row, or when the table is one whose rows
+    /// follow from others (digests, edges, file_objects) or belongs to the transaction itself
+    /// (counters); `Damage` when the row that it replaces cannot be read.
+    pub fn put<R: Row>(&mut self, key: &R::Key, row: &R) -> Result<()> {
+        let bytes = key.to_bytes();
+        self.refuse_derived::<R>(key, &bytes)?;
+        let old = self.get::<R>(key)?;
+        if let Some(contradiction) = row.contradiction() {
+            return Err(Error::invalid("write", place_of::<R>(key), contradiction));
+        }
+        self.unsettled.note_put(R::TABLE, &bytes, old.is_none())?;
+        self.change(key, old.as_ref(), Some(row))
+    }
+
+    /// Takes the row at `key` away, with its edges; returns it.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); `Invalid` for an object, which goes with its last edge.
+    pub fn remove<R: Row>(&mut self, key: &R::Key) -> Result<Option<R>> {
+        self.refuse_derived::<R>(key, &key.to_bytes())?;
+        // P4: objects go through the settlement alone.
+        if matches!(R::TABLE, Table::Objects | Table::Inline | Table::Meta) {
+            let cause = "the row goes by itself, with the last edge of its object";
+            return Err(Error::invalid("remove", place_of::<R>(key), cause));
+        }
+        let Some(old) = self.get::<R>(key)? else { return Ok(None) };
+        self.change(key, Some(&old), None)?;
+        Ok(Some(old))
+    }
+
+    /// Writes the row at `key` unless one is there; returns whether it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn insert_absent<R: Row>(&mut self, key: &R::Key, row: &R) -> Result<bool> {
+        if self.get::<R>(key)?.is_some() {
+            return Ok(false);
+        }
+        self.put(key, row).map(|()| true)
+    }
+
+    fn refuse_derived<R: Row>(&self, key: &R::Key, bytes: &[u8]) -> Result<()> {
+        if R::TABLE.is_derived() || (R::TABLE, bytes) == (Table::Meta, &CountersKey.to_bytes()[..])
+        {
+            let cause = "the row follows from others; write those";
+            return Err(Error::invalid("write", place_of::<R>(key), cause));
+        }
+        Ok(())
+    }
+
+    /// Removes the row of an object that nothing refers to, with its index rows and inline bytes.
+    pub(super) fn erase_object<R: Row<Key = ObjectId>>(
+        &mut self,
+        object: ObjectId,
+        row: &R,
+    ) -> Result<()> {
+        self.change(&object, Some(row), None)?;
+        self.set(Table::Inline, &object.to_bytes(), None).map(|_| ())
+    }
+
+    /// Who writes.
+    pub fn owner(&self) -> Option<OwnerId> {
+        self.owner
+    }
+
+    /// The number that this commit will have.
+    pub fn commit_seq(&self) -> CommitSeq {
+        self.counters.commit_seq
+    }
+
+    next_ids! {
+        next_epoch: Epoch = epoch;
+        next_object_id: ObjectId = object;
+        next_file_id: FileId = file;
+        next_lease_id: LeaseId = lease;
+        next_recording_id: RecordingId = recording;
+        next_stream_id: StreamId = stream;
+        next_checkpoint_id: CheckpointId = checkpoint;
+        next_receipt_id: ReceiptId = receipt;
+    }
+
+    /// Settles, numbers and counts the transaction.
+    fn finish(&mut self) -> Result<CommitCount> {
+        self.settle()?;
+        let mut count = CommitCount(0);
+        if let Some(owner) = self.owner
+            && let Some(mut row) = self.get::<OwnerRow>(&owner)?
+        {
+            row.commits = row.commits.next().ok_or_else(|| {
+                Error::new(ErrorKind::LimitExceeded, "number", "commits", "no number is left")
+            })?;
+            count = row.commits;
+            self.set_row(&owner, &row)?;
+        }
+        self.set_row(&CountersKey, &self.counters)?;
+        Ok(count)
+    }
+}
+
+fn edges_of<R: Row>(row: Option<&R>) -> BTreeSet<ObjectId> {
+    let mut edges = BTreeSet::new();
+    if let Some(row) = row {
+        row.edges(&mut |object| {
+            edges.insert(object);
+        });
+    }
+    edges
+}
+
+fn derived_of<R: Row>(key: &R::Key, row: Option<&R>) -> BTreeSet<(Table, Vec<u8>)> {
+    let mut derived = BTreeSet::new();
+    if let Some(row) = row {
+        row.derived(key, &mut |table, index| {
+            derived.insert((table, index));
+        });
+    }
+    derived
+}
+
+impl Raw for Write<'_> {
+    fn raw_get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        get_in(&self.halt, &*self.table(table)?.borrow(), key)
+    }
+
+    fn raw_scan(&self, table: Table, range: KeyBytes, down: bool, visit: &mut Visit) -> Result<()> {
+        scan_in(&self.halt, &*self.table(table)?.borrow(), range, down, visit)
+    }
+
+    fn raw_count(&self, table: Table) -> Result<u64> {
+        let table = self.table(table)?.borrow();
+        self.halt.guard("read", || table.len())
+    }
+}
+
+/// Runs `change` in one transaction of `db`, and commits it durably, or nothing of it.
+pub(super) fn run<T>(
+    db: &Database,
+    halt: &Arc<Halt>,
+    owner: Option<OwnerId>,
+    before_commit: impl FnOnce() -> Result<()>,
+    change: impl FnOnce(&mut Write<'_>) -> Result<T>,
+) -> Result<Committed<T>> {
+    let txn = begin(db, halt)?;
+    let done = prepare(&txn, halt, owner, change).and_then(|done| before_commit().map(|()| done));
+    match done {
+        Ok(done) => commit(txn, halt, owner, &done).map(|()| done),
+        Err(error) => {
+            // Nothing was changed; if redb cannot even say so, it has halted.
+            if halt.cause().is_some() {
+                drop_quietly(txn);
+            } else {
+                halt.guard("abort", || txn.abort())?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Begins a transaction that is durable in two phases and needs no repair after a kill.
+pub(super) fn begin(db: &Database, halt: &Halt) -> Result<WriteTransaction> {
+    let mut txn = halt.guard("write", || db.begin_write())?;
+    halt.guard("write", || txn.set_durability(Durability::Immediate))?;
+    txn.set_two_phase_commit(true);
+    txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+fn prepare<T>(
+    txn: &WriteTransaction,
+    halt: &Arc<Halt>,
+    owner: Option<OwnerId>,
+    change: impl FnOnce(&mut Write<'_>) -> Result<T>,
+) -> Result<Committed<T>> {
+    let mut write = Write::begin(txn, halt, owner)?;
+    // The panic stops here: one that unwound through the transaction would cost a full repair.
+    let value = catch(|| change(&mut write)).unwrap_or_else(|panic| {
+        let cause = format!("the code inside the transaction panicked ({panic})");
+        Err(Error::new(ErrorKind::CallerPanicked, "write", halt.path().display(), cause))
+    })?;
+    let count = write.finish()?;
+    let settled = write.unsettled.take_total();
+    Ok(Committed { value, settled, commit: write.commit_seq(), count })
+}
+
+fn commit<T>(
+    txn: WriteTransaction,
+    halt: &Halt,
+    owner: Option<OwnerId>,
+    done: &Committed<T>,
+) -> Result<()> {
+    let cause = match catch(|| txn.commit()) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => from_redb("commit", halt.path(), error.into()),
+        Err(panic) => from_panic("commit", halt.path(), &panic),
+    };
+    // P8: whether it is on disk is unknown, and nothing may be deleted before a reopen tells.
+    halt.halt(cause.clone());
+    let told = match owner {
+        Some(owner) => format!("owner {owner} counts {} commits if it did", done.count),
+        None => format!("the store counts {} commits if it did", done.commit),
+    };
+    let unknown = format!("it is not known whether commit {} took place; {told}", done.commit);
+    let place = halt.path().display();
+    Err(Error::new(ErrorKind::OutcomeUnknown, "commit", place, unknown).with_source(cause))
+}
