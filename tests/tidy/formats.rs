@@ -24,20 +24,44 @@ const LAYOUTS: &[(&str, Layout)] = layouts![
     footer::ENTRY_LAYOUT,
     trailer::TRAILER_LAYOUT,
     label::LABEL_END_LAYOUT,
+    column::HEADER_LAYOUT,
+    column::TRAILER_LAYOUT,
+];
+
+/// Encoded structures, as (part, type), compared with docs/FORMAT.md in the same way.
+const STRUCTURES: &[(&str, &[(&str, &str)])] = &[
+    ("column::FOOTER_LAYOUT", sealstone::format::column::FOOTER_LAYOUT),
+    ("column::BLOCK_ROW_LAYOUT", sealstone::format::column::BLOCK_ROW_LAYOUT),
 ];
 
 /// The rows of the first table behind the mark of a layout.
-fn table_of(document: &str, name: &str) -> Vec<Vec<String>> {
-    let mark = format!("<!-- layout: {name} -->");
+fn table_of(document: &str, kind: &str, name: &str) -> Vec<Vec<String>> {
+    let mark = format!("<!-- {kind}: {name} -->");
     let behind = document.lines().skip_while(|line| line.trim() != mark).skip(1);
     let table = behind.skip_while(|line| line.trim().is_empty()).take_while(|l| l.starts_with('|'));
     table.filter_map(cells).skip(1).collect()
 }
 
+fn structure_breaches(document: &str, structures: &[(&str, &[(&str, &str)])]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (name, parts) in structures {
+        let rows = table_of(document, "structure", name).into_iter().map(|mut row| {
+            row.truncate(2);
+            row
+        });
+        let parts = parts.iter().map(|(part, ty)| vec![part.to_string(), ty.to_string()]);
+        if !rows.clone().eq(parts.clone()) {
+            let (rows, parts) = (rows.collect::<Vec<_>>(), parts.collect::<Vec<_>>());
+            breaches.push(format!("{name}: {rows:?} should be {parts:?}"));
+        }
+    }
+    breaches
+}
+
 fn layout_breaches(document: &str, layouts: &[(&str, Layout)]) -> Vec<String> {
     let mut breaches = Vec::new();
     for (name, layout) in layouts {
-        let rows = table_of(document, name);
+        let rows = table_of(document, "layout", name);
         if rows.len() != layout.len() {
             breaches.push(format!("{name} has {} fields, {} rows", layout.len(), rows.len()));
         }
@@ -61,6 +85,20 @@ fn layout_breaches(document: &str, layouts: &[(&str, Layout)]) -> Vec<String> {
 #[test]
 fn layouts_equal_the_constants() {
     assert_none("docs/FORMAT.md", layout_breaches(&document("docs/FORMAT.md"), LAYOUTS));
+}
+
+/// Is each encoded structure written down part by part?
+#[test]
+fn structures_equal_the_constants() {
+    assert_none("docs/FORMAT.md", structure_breaches(&document("docs/FORMAT.md"), STRUCTURES));
+}
+
+#[test]
+fn a_structure_that_differs_is_caught() {
+    let document = "<!-- structure: a -->\n\n| part | type |\n|---|---|\n| x | u8 |\n";
+    assert_none("same", structure_breaches(document, &[("a", &[("x", "u8")])]));
+    assert_caught(structure_breaches(document, &[("a", &[("x", "u16")])]), &["a: "]);
+    assert_caught(structure_breaches(document, &[("b", &[("x", "u8")])]), &["b: "]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub const FOOTER_LAYOUT: &[(&str, &str)] = &[
 
 /// The parts of a block row in the footer, in order, each with its type.
 pub const BLOCK_ROW_LAYOUT: &[(&str, &str)] = &[
-    ("column: 0 the iterations, then the fields from 1", "u32"),
+    ("column", "u32"),
     ("first row", "u64"),
     ("rows", "u32"),
     ("first iteration", "i64"),
