@@ -190,7 +190,7 @@ fn p6_damage_names_file_offset_and_what_it_held() {
     let mut bad = world.bytes(&built.tmp);
     bad[28 + 20 + 3] ^= 1;
     bad[28 + 40..28 + 48].fill(0);
-    let reader = Reader::open(&world.disk, &world.file(&bad), &Expect::default()).unwrap();
+    let reader = world.open(&world.file(&bad));
     let error = reader.read(28, 40).unwrap_err();
     assert!(error.place().ends_with("some-file at 48"), "{error}");
     assert!(error.cause().contains("bytes 16..32 of the extent at 28"), "{error}");
@@ -204,7 +204,7 @@ fn p6_damage_names_file_offset_and_what_it_held() {
 fn p9_a_lying_place_is_damage_without_allocation() {
     let world = World::new();
     let built = world.build(1, 16, &three_extents());
-    let reader = Reader::open(&world.disk, &built.tmp, &Expect::default()).unwrap();
+    let reader = world.open(&built.tmp);
     for offset in [0, 27, 28, 29, built.len - 1, built.len, 1 << 40, u64::MAX] {
         for len in [1, 39, 41, built.len, 1 << 40, u64::MAX - 64, u64::MAX] {
             let error = reader.read(offset, len).unwrap_err();

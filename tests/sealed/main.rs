@@ -2,6 +2,8 @@
 //! passes, reads that touch too much, names that come too early.
 
 mod build;
+#[cfg(feature = "sim")]
+mod crash;
 mod damage;
 mod random;
 #[cfg(feature = "sim")]

@@ -15,7 +15,7 @@ pub const FOLDERS: u16 = 4;
 pub struct World {
     pub disk: Arc<dyn Disk>,
     pub root: PathBuf,
-    _dir: Option<tempfile::TempDir>,
+    pub _dir: Option<tempfile::TempDir>,
 }
 
 impl World {
