@@ -95,6 +95,12 @@ macro_rules! universal {
     )*};
 }
 
+/// When `owner` was opened, by its clock then: milliseconds since 1970. For people, not for
+/// decisions.
+pub fn unix_millis(owner: &OwnerId) -> u64 {
+    ulid::Ulid::from_bytes(owner.0).timestamp_ms()
+}
+
 universal! {
     /// One store, for ever.
     StoreId;

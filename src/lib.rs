@@ -36,5 +36,6 @@ pub mod interop;
 
 pub mod recording;
 
+pub use engine::{Options, Store};
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;

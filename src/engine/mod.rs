@@ -1,1 +1,62 @@
 //! engine: open, recover, publish, fetch, retire, reclaim, claim, lease.
+//!
+//! ```text
+//!        append            seal -> publish           retire -> reclaim
+//!          |                 |        |                 |         |
+//!     journal (bytes     sealed    manifest          manifest   unlink,
+//!     acknowledged)      (bytes)   (rows)            (rows)     compact
+//!          \                 |        |                 |         /
+//!           +------ core: disk, manifest, who we are, condition -+
+//! ```
+//!
+//! One record's way: `append` (in memory) -> journal (written, durable) -> `seal` (a chunk, durable,
+//! invisible) -> `publish` (a row names it) -> its journal is forgotten.
+//!
+//! - P1: *Durable* is told after the sync, and after the commit where there is one.
+//! - P2: recovery reads the unsealed journals and nothing else of that size [recover].
+//! - P3: rows name durable bytes only [publish]; files go after the rows that named them [reclaim].
+//! - P4: one transaction for everything that belongs together [publish, retire, compact].
+//! - P5, P8: every change goes through [core], which checks condition and owner.
+
+mod account;
+mod append;
+mod ballast;
+mod checkpoint;
+mod claim;
+mod close;
+mod compact;
+mod condition;
+mod core;
+mod fetch;
+mod health;
+mod journals;
+mod merge;
+mod open;
+mod options;
+mod owner;
+mod publish;
+mod reclaim;
+mod recover;
+mod retire;
+mod seal;
+mod store;
+mod streams;
+mod sweep;
+mod take_in;
+mod view;
+mod worker;
+
+pub use account::Accounts;
+pub use append::{Accepted, Append};
+pub use checkpoint::Checkpoint;
+pub use claim::{Claim, ClaimHeld};
+pub use condition::{Attempt, Outcome};
+pub use fetch::OPEN_FILES_MAX;
+pub use health::{Health, Stats};
+pub use options::Options;
+pub use publish::{ChunkBuild, Sealing};
+pub use reclaim::{Budget, Reclaimed};
+pub use recover::Recovery;
+pub use retire::{Retired, Thing};
+pub use store::Store;
+pub use view::StreamView;

@@ -62,6 +62,16 @@ pub struct Record {
     pub payload: Payload,
 }
 
+impl Payload {
+    /// Bytes that it takes in memory: those of an object are not here.
+    pub fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Object { .. } => DIGEST_BYTES as u64,
+        }
+    }
+}
+
 impl Record {
     /// Where it belongs.
     pub fn place(&self) -> Place {

@@ -38,6 +38,8 @@ pub use crate::format::record::{Payload, Place, Record};
 pub use birth::Registrar;
 pub use book::OpenJournal;
 pub use commit::{Journal, JournalConfig};
-pub use scan::{Expect, FrameAt, OnFrame, Scan, Tail, scan, scan_behind, sync_before_trust};
+pub use scan::{
+    Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, scan_behind, sync_before_trust,
+};
 pub use ticket::{Level, Ticket};
 pub use writer::Finished;

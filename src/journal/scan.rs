@@ -26,7 +26,7 @@ use crate::format::frame::{
 use crate::format::record::{Record, decode_body};
 use crate::ids::{OwnerId, StoreId};
 use crate::protection::Protection;
-use crate::vfs::{Access, Disk};
+use crate::vfs::{Access, Disk, read_exact_at};
 
 use super::window::Window;
 
@@ -170,6 +170,18 @@ pub fn scan_behind(
     };
     reader.frames(salt, &mut found, on_frame)?;
     Ok(found)
+}
+
+/// The header of a journal file, for whoever looks for witnesses before the manifest is trusted.
+///
+/// # Errors
+/// `NotFound`, `Io`; `Damage` when the first bytes are no header of ours.
+pub fn read_header(disk: &dyn Disk, path: &Path) -> Result<Header> {
+    let file = disk.open(path, Access::Read).map_err(|e| unopened(path, e))?;
+    let mut bytes = [0; HEADER_BYTES];
+    read_exact_at(&*file, &mut bytes, 0).map_err(|e| Error::io("read", path.display(), e))?;
+    Header::decode(&bytes)
+        .map_err(|fault| Error::damage("read", path.display(), format!("no header: {fault:?}")))
 }
 
 fn unopened(path: &Path, source: std::io::Error) -> Error {

@@ -121,6 +121,18 @@ impl Key for String {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceKey(pub Vec<u8>);
 
+impl std::fmt::Display for ResourceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl From<&str> for ResourceKey {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
 impl Key for ResourceKey {
     fn to_bytes(&self) -> Vec<u8> {
         self.0.clone()

@@ -62,6 +62,7 @@ steps! {
     ReclaimUnlink = "reclaim.unlink",
     ReclaimSyncDir = "reclaim.sync_dir",
     ReclaimForget = "reclaim.forget",
+    ReclaimSweep = "reclaim.sweep",
     CompactCopy = "compact.copy",
     CompactVerify = "compact.verify",
     CompactMove = "compact.move",

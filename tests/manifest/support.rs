@@ -109,6 +109,7 @@ pub fn chunk(object: ObjectId, first: u64) -> ChunkRow {
         rows_written: 10,
         iterations: None,
         raw_len: 80,
+        payloads: Vec::new(),
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Cut {
 }
 
 /// A stream of records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRow {
     /// The recording that it belongs to.
     pub recording: Option<RecordingId>,
@@ -112,6 +112,8 @@ pub struct ChunkRow {
     pub iterations: Option<(i64, i64)>,
     /// The length of the records before encoding, in bytes.
     pub raw_len: u64,
+    /// Objects that its bytes name by digest.
+    pub payloads: Vec<ObjectId>,
 }
 
 impl Row for ChunkRow {
@@ -120,6 +122,7 @@ impl Row for ChunkRow {
     const VERSION: u8 = 1;
     fn edges(&self, to: &mut dyn FnMut(ObjectId)) {
         to(self.object);
+        self.payloads.iter().copied().for_each(to);
     }
 }
 

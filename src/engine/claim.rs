@@ -1,0 +1,139 @@
+//! Claims and leases. A claim gives one owner the exclusive right to work on a named thing; a
+//! lease forbids reclaim, and many may hold one.
+//!
+//! ```text
+//!   free --- [Store::claim] ---> held --- guard dropped, [Claim::release_in] ---> free
+//!                                  \---- its owner died, [take_over] -----------> free
+//! ```
+
+use super::store::Store;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{LeaseId, ObjectId};
+use crate::manifest::{ClaimKind, ClaimRow, LeaseRow, OwnerRow, Reading, ResourceKey, Write};
+use crate::vfs::Step;
+
+/// The exclusive right to work on one thing. Releases exactly itself, on drop and on panic.
+#[derive(Debug)]
+pub struct Claim {
+    store: Store,
+    resource: ResourceKey,
+    is_held: bool,
+}
+
+/// A claim as listed.
+#[derive(Debug, Clone)]
+pub struct ClaimHeld {
+    /// What it is on.
+    pub resource: ResourceKey,
+    /// The row.
+    pub row: ClaimRow,
+    /// Who holds it, where its row is still there: host and process.
+    pub holder: Option<OwnerRow>,
+}
+
+impl Claim {
+    /// Releases inside a transaction, so that a right and what it protected end together.
+    ///
+    /// # Errors
+    /// `Fenced` when the claim is not ours any more.
+    pub fn release_in(&self, w: &mut Write) -> Result<()> {
+        let me = self.store.core().check_write("release")?;
+        match w.get::<ClaimRow>(&self.resource)? {
+            Some(row) if row.owner == me.owner => {
+                w.remove::<ClaimRow>(&self.resource)?;
+                Ok(())
+            }
+            _ => Err(Error::new(ErrorKind::Fenced, "release", &self.resource, "it is not ours")),
+        }
+    }
+
+    /// Tells the guard that a transaction with [`Claim::release_in`] committed.
+    pub fn released(mut self) {
+        self.is_held = false;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.is_held || !self.store.core().condition.is_working() {
+            return;
+        }
+        let released = self.store.transact(Step::ClaimCommit, |w| self.release_in(w));
+        if let Err(e) = released {
+            self.store.core().condition.warn(e);
+        }
+    }
+}
+
+impl Store {
+    /// Claims `resource`, or fails at once naming who holds it.
+    ///
+    /// # Errors
+    /// `Conflict` with the holder.
+    ///
+    /// # Durability
+    /// *Durable*: it ends when released, or when its owner's process is gone.
+    pub fn claim(&self, resource: &ResourceKey, kind: ClaimKind) -> Result<Claim> {
+        let me = self.core().check_write("claim")?;
+        let since = self.core().disk.wall_nanos();
+        let row = ClaimRow { owner: me.owner, epoch: me.epoch, kind, since };
+        self.transact(Step::ClaimCommit, |w| {
+            let Some(held) = w.get::<ClaimRow>(resource)? else { return w.put(resource, &row) };
+            let holder = match w.get::<OwnerRow>(&held.owner)? {
+                Some(o) => {
+                    format!("held by process {} on {} (owner {})", o.pid, o.host, held.owner)
+                }
+                None => format!("held by owner {}", held.owner),
+            };
+            Err(Error::new(ErrorKind::Conflict, "claim", resource, holder))
+        })?;
+        Ok(Claim { store: self.clone(), resource: resource.clone(), is_held: true })
+    }
+
+    /// Every claim that stands, at most `at_most`.
+    ///
+    /// # Errors
+    /// `Damage` for a row that does not read.
+    pub fn claims(&self, at_most: usize) -> Result<Vec<ClaimHeld>> {
+        let snapshot = self.snapshot()?;
+        let rows = snapshot.list::<ClaimRow>(.., at_most)?;
+        rows.into_iter()
+            .map(|(resource, row)| {
+                let holder = snapshot.get::<OwnerRow>(&row.owner)?;
+                Ok(ClaimHeld { resource, row, holder })
+            })
+            .collect()
+    }
+
+    /// Opens a lease: what it names is not reclaimed while it stands. It may outlive the process.
+    /// `deadline` (wall-clock nanoseconds since 1970) is only reported as passed, never acted on.
+    ///
+    /// # Errors
+    /// `Invalid` for a blank holder; `NotFound` for an object that does not stand.
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub fn lease(
+        &self,
+        holder: &str,
+        purpose: &str,
+        deadline: Option<i64>,
+        objects: &[ObjectId],
+    ) -> Result<LeaseId> {
+        if holder.trim().is_empty() || holder == super::append::JOURNAL_HOLDER {
+            return Err(Error::invalid("lease", "holder", "it is blank, or the journal's own"));
+        }
+        let row = LeaseRow {
+            holder: holder.to_owned(),
+            purpose: purpose.to_owned(),
+            deadline,
+            objects: objects.to_vec(),
+        };
+        let committed = self.transact(Step::LeaseCommit, |w| {
+            let lease = w.next_lease_id()?;
+            w.put(&lease, &row)?;
+            Ok(lease)
+        })?;
+        Ok(committed.value)
+    }
+}

@@ -1,0 +1,99 @@
+//! The end of an opening: what was accepted is made durable, our row says that we closed, and the
+//! locks go last.
+
+use std::sync::Arc;
+
+use super::journals::{is_needed, unlink_journals};
+use super::store::{Inner, Store, Writer};
+use crate::error::Result;
+use crate::journal::Finished;
+use crate::manifest::{ClaimRow, JournalRow, JournalState, OwnerEnd, OwnerRow, Reading};
+use crate::vfs::Step;
+
+impl Store {
+    /// Makes everything accepted durable and ends this opening for all of its handles.
+    ///
+    /// # Errors
+    /// What prevented it; the store recovers at the next opening.
+    ///
+    /// # Durability
+    /// *Durable* for everything accepted, when it returns without an error.
+    pub fn close(self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&self) -> Result<()> {
+        let Some(writer) = &self.inner.writer else {
+            self.core().condition.end();
+            return self.core().manifest.close();
+        };
+        *writer.linger.lock() = None;
+        let finished =
+            self.core().check_write("close").map(|_| ()).and_then(|()| self.finish(writer));
+        let is_first = self.core().condition.end();
+        let closed = if is_first { self.core().manifest.close() } else { Ok(()) };
+        if let Some((own, store)) = writer.locks.lock().take() {
+            own.release();
+            drop(store);
+        }
+        finished.and(closed)
+    }
+
+    fn finish(&self, writer: &Writer) -> Result<()> {
+        self.core().disk.mark(Step::CloseSync);
+        let finished = writer.journal.finish().inspect_err(|e| self.note_journal_failure(e))?;
+        self.forget_journals()?;
+        let spent = self.spent(&finished)?;
+        let me = self.core().check_write("close")?;
+        let committed = self.transact(Step::CloseCommit, |w| {
+            for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
+                if row.owner == me.owner {
+                    w.remove::<ClaimRow>(&resource)?;
+                }
+            }
+            for file in &finished {
+                let key = (me.owner, file.n);
+                if spent.contains(&file.n) {
+                    w.remove::<JournalRow>(&key)?;
+                } else if let Some(mut row) = w.get::<JournalRow>(&key)? {
+                    row.state = JournalState::Finished { end: file.end };
+                    row.first = file.first.clone();
+                    w.put(&key, &row)?;
+                }
+            }
+            if let Some(mut row) = w.get::<OwnerRow>(&me.owner)? {
+                row.ended = Some(OwnerEnd::Closed);
+                w.put(&me.owner, &row)?;
+            }
+            Ok(())
+        })?;
+        self.core().write_head(committed.commit);
+        let gone: Vec<_> = spent.into_iter().map(|n| (me.owner, n)).collect();
+        unlink_journals(self.core(), &gone)
+    }
+
+    /// Which of the journals that closing finished hold nothing unsealed.
+    fn spent(&self, finished: &[Finished]) -> Result<Vec<u64>> {
+        let writer = self.writer("close")?;
+        let streams = writer.streams.lock();
+        let files = writer.journal.files();
+        let is_spent = |n: u64| files.iter().any(|f| f.n == n && !is_needed(f, &streams));
+        Ok(finished.iter().map(|file| file.n).filter(|n| is_spent(*n)).collect())
+    }
+}
+
+/// Shared by the handles that callers hold: when the last of them goes without a close, the opening
+/// ends all the same, as far as that goes.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub(super) inner: Arc<Inner>,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if self.inner.core.condition.is_working() {
+            // Nobody is left to tell; the next opening recovers what was not finished.
+            let _ = Store::within(&self.inner).end();
+        }
+    }
+}

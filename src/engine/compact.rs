@@ -1,0 +1,168 @@
+//! Compact: a partly live file's live objects move to a new file, and the old one is condemned.
+//!
+//! ```text
+//!   copy -> sync and place -> re-read and verify the copy -> move each row that still points at
+//!   the old place -> the old file has no live byte, and is condemned
+//! ```
+//! An unreadable object stops the compaction of its file: nothing is lost by tidying up.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::reclaim::Reclaimed;
+use super::store::Store;
+use super::take_in::file_row;
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::format::layout;
+use crate::ids::{FileId, ObjectId, UniqueId};
+use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Reading};
+use crate::protection::Protection;
+use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader};
+use crate::vfs::Step;
+
+struct Copy {
+    object: ObjectId,
+    old: ObjectRow,
+    offset: u64,
+}
+
+impl Store {
+    /// Rewrites files whose share of dead bytes passes the limit, until `copy_bytes` are copied.
+    pub(super) fn compact_files(&self, copy_bytes: u64, done: &mut Reclaimed) -> Result<()> {
+        let mut left = copy_bytes;
+        for (file, row) in self.worth_compacting()? {
+            if left == 0 {
+                done.is_more_left = true;
+                return Ok(());
+            }
+            let moved = self.compact_file(file, &row)?;
+            left = left.saturating_sub(moved);
+            done.compacted += 1;
+            done.moved_bytes += moved;
+        }
+        Ok(())
+    }
+
+    fn worth_compacting(&self) -> Result<Vec<(FileId, FileRow)>> {
+        let percent = u128::from(self.core().limits.compact_dead_percent);
+        let mut found = Vec::new();
+        self.snapshot()?.scan::<FileRow>(.., &mut |id, row| {
+            let content = u128::from(row.live) + u128::from(row.dead);
+            let enough = u128::from(row.dead) * 100 >= content * percent;
+            if row.state == FileState::Sealed && row.dead > 0 && enough {
+                found.push((id, row));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    fn compact_file(&self, file: FileId, row: &FileRow) -> Result<u64> {
+        let core = self.core();
+        let me = core.check_write("compact")?;
+        let folders = core.manifest.meta().sealed_folders;
+        let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
+        let reader =
+            Reader::open(&core.disk, &path, &Expect { len: Some(row.len), ..Expect::default() })?;
+        let unique = core.unique()?;
+        core.disk.mark(Step::CompactCopy);
+        let mut builder =
+            Builder::create(&core.disk, &core.root, me.owner, unique, core.limits.block_bytes)?;
+        let mut copies = Vec::new();
+        for (object, old) in self.live_objects(file)? {
+            let Place::Extent { offset, .. } = old.place else { continue };
+            let bytes = reader.read(offset, old.stored_len)?;
+            let extent = Extent { digest: old.digest, len: old.len, codec: old.codec, about: &[] };
+            let at = builder.add(&extent, &bytes)?;
+            copies.push(Copy { object, old, offset: at.offset });
+        }
+        if copies.is_empty() {
+            return Ok(0);
+        }
+        self.building()?.lock().insert(unique);
+        let result = self.finish_copy(builder, file, row, &copies);
+        self.building()?.lock().remove(&unique);
+        result
+    }
+
+    fn finish_copy(
+        &self,
+        builder: Builder,
+        file: FileId,
+        row: &FileRow,
+        copies: &[Copy],
+    ) -> Result<u64> {
+        let core = self.core();
+        let folders = core.manifest.meta().sealed_folders;
+        let label = Label {
+            store: core.manifest.meta().store,
+            referrers: Vec::new(),
+            inputs: vec![row.digest],
+            commit: core.manifest.commit_seq(),
+        };
+        let halting = |e: &Error| core.halt_if_sync_failed(e);
+        let built = builder.finish(&label).inspect_err(halting)?;
+        let placed = std::slice::from_ref(&built);
+        sealed::place(&core.disk, &core.root, placed, folders).inspect_err(halting)?;
+        core.disk.mark(Step::CompactVerify);
+        if Protection::CopyVerifiedBeforeMove.is_on() {
+            self.verify_copy(&built, copies)?;
+        }
+        self.move_rows(&built, file, copies)
+    }
+
+    /// P7: the old bytes go only when the new ones were read back from the medium and are the same.
+    fn verify_copy(&self, built: &Built, copies: &[Copy]) -> Result<()> {
+        let core = self.core();
+        let folders = core.manifest.meta().sealed_folders;
+        let path = layout::sealed(&core.root, &built.digest, built.unique, folders);
+        let reader =
+            Reader::open(&core.disk, &path, &Expect { len: Some(built.len), ..Expect::default() })?;
+        reader.sync().inspect_err(|e| core.halt_if_sync_failed(e))?;
+        for copy in copies {
+            let bytes = reader.read(copy.offset, copy.old.stored_len)?;
+            if copy.old.codec == 0 && Digest::of(&bytes) != copy.old.digest {
+                let cause =
+                    format!("the copy of object {} differs; nothing was moved", copy.object);
+                return Err(Error::damage("compact", path.display(), cause));
+            }
+        }
+        Ok(())
+    }
+
+    /// ONE transaction: each row that still points at the old place moves.
+    fn move_rows(&self, built: &Built, file: FileId, copies: &[Copy]) -> Result<u64> {
+        let committed = self.transact(Step::CompactMove, |w| {
+            let id = w.next_file_id()?;
+            let mut live = 0;
+            w.put(&id, &file_row(built, w.commit_seq()))?;
+            for copy in copies {
+                let to = Place::Extent { file: id, offset: copy.offset };
+                if w.move_object(copy.object, copy.old.place, to)? {
+                    live += copy.old.stored_len;
+                }
+            }
+            Ok(live)
+        })?;
+        self.files().forget(file);
+        Ok(committed.value)
+    }
+
+    fn live_objects(&self, file: FileId) -> Result<Vec<(ObjectId, ObjectRow)>> {
+        let snapshot = self.snapshot()?;
+        let mut found = Vec::new();
+        let range = (file, ObjectId(0))..=(file, ObjectId(u64::MAX));
+        snapshot.scan::<FileObjectRow>(range, &mut |(_, object), _| {
+            if let Some(row) = snapshot.get::<ObjectRow>(&object)? {
+                found.push((object, row));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    fn building(&self) -> Result<&parking_lot::Mutex<HashSet<UniqueId>>> {
+        Ok(&self.writer("compact")?.building)
+    }
+}

@@ -1,0 +1,153 @@
+//! What every part of an opened store stands on: the disk, the manifest, who we are, and the one
+//! way to change a row.
+
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::ballast::Ballast;
+use super::condition::{Attempt, Condition};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CommitSeq, Epoch, OwnerId, UniqueId};
+use crate::limits::Limits;
+use crate::manifest::{Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head};
+use crate::vfs::{Disk, Step};
+
+/// The opening that acts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Me {
+    pub(crate) owner: OwnerId,
+    pub(crate) epoch: Epoch,
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) root: PathBuf,
+    pub(crate) limits: Limits,
+    pub(crate) manifest: Manifest,
+    pub(crate) me: Option<Me>,
+    pub(crate) pid: u32,
+    pub(crate) condition: Condition,
+    pub(crate) ballast: Option<Ballast>,
+    pub(crate) head_at: Mutex<CommitSeq>,
+}
+
+impl Core {
+    /// Fails unless a read may go on.
+    pub(crate) fn check_read(&self, operation: &'static str) -> Result<()> {
+        self.condition.check(operation)
+    }
+
+    /// Fails unless this handle may change something.
+    pub(crate) fn check_write(&self, operation: &'static str) -> Result<Me> {
+        self.condition.check(operation)?;
+        let Some(me) = self.me else {
+            let cause = "it was opened for reading; open it for writing";
+            return Err(Error::new(ErrorKind::ReadOnly, operation, self.root.display(), cause));
+        };
+        if self.disk.pid() != self.pid {
+            let cause = "a forked child may not write through its parent's handle; open it anew";
+            return Err(Error::new(ErrorKind::Forked, operation, self.root.display(), cause));
+        }
+        Ok(me)
+    }
+
+    /// As [`Core::check_write`], for what takes space.
+    pub(crate) fn check_intake(&self, operation: &'static str) -> Result<Me> {
+        let me = self.check_write(operation)?;
+        if let Some(ballast) = &self.ballast {
+            ballast
+                .before_intake(operation, &self.disk, &self.root, &self.limits)
+                .inspect_err(|e| self.halt_if_sync_failed(e))?;
+        }
+        Ok(me)
+    }
+
+    /// A consistent view of all rows. Drop it soon: it pins what later commits free.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+        self.check_read("read")?;
+        self.manifest.read().inspect_err(|e| self.halt_if_manifest_did(e, None))
+    }
+
+    /// The one way to change rows. `step` names the protocol step that this transaction is.
+    pub(crate) fn transact<T>(
+        &self,
+        step: Step,
+        change: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let me = self.check_write(step.name())?;
+        if let Some(ballast) = &self.ballast {
+            ballast.before_commit(&self.disk, &self.root, &self.limits)?;
+        }
+        let mut attempt = None;
+        let counted = |w: &mut Write<'_>| {
+            let value = change(w)?;
+            let made = w.get::<OwnerRow>(&me.owner)?.and_then(|row| row.commits.next());
+            attempt = made.map(|count| Attempt { owner: me.owner, count });
+            Ok(value)
+        };
+        let written = self.manifest.write(Some(me.owner), step, counted);
+        let committed = written.inspect_err(|e| {
+            let unknown = (e.kind() == ErrorKind::OutcomeUnknown).then_some(attempt).flatten();
+            self.halt_if_manifest_did(e, unknown);
+        })?;
+        self.keep_head(committed.commit);
+        Ok(committed)
+    }
+
+    /// A fresh name for a file: never used before, never used again.
+    pub(crate) fn unique(&self) -> Result<UniqueId> {
+        unique(&self.disk)
+    }
+
+    /// P8: stops the store.
+    pub(crate) fn halt(&self, cause: &Error) {
+        self.condition.halt(cause, None);
+    }
+
+    /// P8, G14: a sync that failed leaves unknown what the disk holds. It is not tried again.
+    pub(crate) fn halt_if_sync_failed(&self, seen: &Error) {
+        if seen.operation() == "sync" {
+            self.condition.halt(seen, None);
+        }
+    }
+
+    fn halt_if_manifest_did(&self, seen: &Error, attempt: Option<Attempt>) {
+        if self.manifest.halt_cause().is_some() {
+            self.condition.halt(seen, attempt);
+        }
+    }
+
+    /// Raises the witness after every so many commits of ours.
+    fn keep_head(&self, commit: CommitSeq) {
+        let mut at = self.head_at.lock();
+        if commit.0.saturating_sub(at.0) >= self.limits.head_commits {
+            *at = commit;
+            self.write_head(commit);
+        }
+    }
+
+    /// Writes the witness. A failure is a warning: an older witness stays true.
+    pub(crate) fn write_head(&self, commit: CommitSeq) {
+        let store = self.manifest.meta().store;
+        if let Err(e) = write_head(&self.disk, &self.root, store, commit) {
+            self.halt_if_sync_failed(&e);
+            self.condition.warn(e);
+        }
+    }
+}
+
+/// A fresh name from the clock and the disk's entropy; the clock decides nothing.
+pub(crate) fn unique(disk: &Arc<dyn Disk>) -> Result<UniqueId> {
+    let (millis, random) = parts(disk)?;
+    Ok(UniqueId::from_parts(millis, random))
+}
+
+/// The two halves of a ULID.
+pub(crate) fn parts(disk: &Arc<dyn Disk>) -> Result<(u64, [u8; 10])> {
+    let mut random = [0; 10];
+    disk.entropy(&mut random).map_err(|e| Error::io("open", "entropy", e))?;
+    let millis = disk.wall_nanos().map_or(0, |n| n.max(0) as u64 / 1_000_000);
+    Ok((millis, random))
+}

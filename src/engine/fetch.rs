@@ -1,0 +1,181 @@
+//! Fetch: an object's bytes, verified. Readers of sealed files are kept open, up to a bound.
+//!
+//! P6: each byte returned passed the checksum of its block or row. A file that is missing means
+//! that the row may have moved on: look again; it is damage only if the row is unchanged.
+
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
+use crate::ids::{FileId, ObjectId};
+use crate::manifest::{FileRow, InlineRow, ObjectRow, Place, Reading, Snapshot};
+use crate::sealed::{Expect, Reader};
+
+/// Sealed files kept open for reading: also the bound on their descriptors.
+pub const OPEN_FILES_MAX: usize = 64;
+
+/// Sealed files that are open, the most recently used last.
+#[derive(Debug, Default)]
+pub(crate) struct FileCache {
+    open: Mutex<VecDeque<(FileId, Arc<Reader>)>>,
+}
+
+impl FileCache {
+    fn get(&self, core: &Core, id: FileId, row: &FileRow) -> Result<Arc<Reader>> {
+        let mut open = self.open.lock();
+        if let Some(at) = open.iter().position(|(known, _)| *known == id)
+            && let Some(found) = open.remove(at)
+        {
+            let reader = Arc::clone(&found.1);
+            open.push_back(found);
+            return Ok(reader);
+        }
+        drop(open);
+        let folders = core.manifest.meta().sealed_folders;
+        let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
+        let expect = Expect { len: Some(row.len), digest: Some(row.digest), store: None };
+        let reader = Arc::new(Reader::open(&core.disk, &path, &expect)?);
+        let mut open = self.open.lock();
+        if open.len() >= OPEN_FILES_MAX {
+            open.pop_front();
+        }
+        open.push_back((id, Arc::clone(&reader)));
+        Ok(reader)
+    }
+
+    /// Closes a file that is about to go.
+    pub(crate) fn forget(&self, id: FileId) {
+        self.open.lock().retain(|(known, _)| *known != id);
+    }
+}
+
+/// What to read of an object.
+#[derive(Debug, Clone)]
+enum Part {
+    Whole,
+    Range(Range<u64>),
+}
+
+/// The whole of an object.
+pub(crate) fn fetch(core: &Core, cache: &FileCache, object: ObjectId) -> Result<Vec<u8>> {
+    fetch_part(core, cache, object, &Part::Whole)
+}
+
+/// Bytes `range` of an object; only the blocks that hold them are read.
+pub(crate) fn fetch_range(
+    core: &Core,
+    cache: &FileCache,
+    object: ObjectId,
+    range: Range<u64>,
+) -> Result<Vec<u8>> {
+    fetch_part(core, cache, object, &Part::Range(range))
+}
+
+fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> Result<Vec<u8>> {
+    let mut before: Option<(ObjectRow, Option<FileRow>)> = None;
+    loop {
+        let snapshot = core.snapshot()?;
+        let Some(row) = snapshot.get::<ObjectRow>(&object)? else {
+            let cause = "no such object; it may have been retired";
+            return Err(Error::new(ErrorKind::NotFound, "fetch", place(object), cause));
+        };
+        let file = file_of(&snapshot, object, &row)?;
+        let error = match read_part(core, cache, &snapshot, object, &row, part) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => error,
+        };
+        let now = (row, file);
+        if before.as_ref() == Some(&now) {
+            return Err(error);
+        }
+        if let Place::Extent { file, .. } = now.0.place {
+            cache.forget(file);
+        }
+        before = Some(now);
+    }
+}
+
+fn place(object: ObjectId) -> String {
+    format!("object {object}")
+}
+
+fn file_of(snapshot: &Snapshot, object: ObjectId, row: &ObjectRow) -> Result<Option<FileRow>> {
+    let Place::Extent { file, .. } = row.place else { return Ok(None) };
+    match snapshot.get::<FileRow>(&file)? {
+        Some(row) => Ok(Some(row)),
+        None => Err(Error::damage("fetch", place(object), format!("file {file} has no row"))),
+    }
+}
+
+fn read_part(
+    core: &Core,
+    cache: &FileCache,
+    snapshot: &Snapshot,
+    object: ObjectId,
+    row: &ObjectRow,
+    part: &Part,
+) -> Result<Vec<u8>> {
+    if let Part::Range(range) = part
+        && (range.start > range.end || range.end > row.len)
+    {
+        let cause = format!("bytes {}..{} of {} were asked for", range.start, range.end, row.len);
+        return Err(Error::invalid("fetch", place(object), cause));
+    }
+    match row.place {
+        Place::Inline => {
+            let Some(inline) = snapshot.get::<InlineRow>(&object)? else {
+                return Err(Error::damage("fetch", place(object), "its inline row is missing"));
+            };
+            if inline.bytes.len() as u64 != row.len {
+                return Err(Error::damage("fetch", place(object), "its inline row is too short"));
+            }
+            match part {
+                Part::Whole => Ok(inline.bytes),
+                Part::Range(r) => Ok(inline.bytes[r.start as usize..r.end as usize].to_vec()),
+            }
+        }
+        Place::Extent { file, offset } => {
+            let Some(file_row) = snapshot.get::<FileRow>(&file)? else {
+                let cause = format!("file {file} has no row");
+                return Err(Error::damage("fetch", place(object), cause));
+            };
+            let reader = cache.get(core, file, &file_row).map_err(missing)?;
+            match part {
+                Part::Whole => reader.read(offset, row.stored_len),
+                Part::Range(range) => reader.read_range(offset, row.stored_len, range.clone()),
+            }
+        }
+    }
+}
+
+/// A file that a row names and that is not there is damage, not an error of the disk.
+fn missing(error: Error) -> Error {
+    if error.kind() == ErrorKind::NotFound {
+        return Error::damage("fetch", error.place(), "the file is missing");
+    }
+    error
+}
+
+/// Whether a stored object gives back exactly `bytes`. Damage means no; an error of the disk is
+/// an error.
+pub(super) fn holds(
+    core: &Core,
+    cache: &FileCache,
+    snapshot: &Snapshot,
+    object: ObjectId,
+    row: &ObjectRow,
+    bytes: &[u8],
+) -> Result<bool> {
+    if row.len != bytes.len() as u64 {
+        return Ok(false);
+    }
+    match read_part(core, cache, snapshot, object, row, &Part::Whole) {
+        Ok(stored) => Ok(stored == bytes),
+        Err(e) if e.kind() == ErrorKind::Damage => Ok(false),
+        Err(e) => Err(e),
+    }
+}

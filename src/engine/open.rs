@@ -1,0 +1,330 @@
+//! Open and create.
+//!
+//! ```text
+//!   create: folders -> manifest under a temporary name -> link -> sync -> sync the parent
+//!   open:   lock -> witnesses -> sync, evict, open the manifest -> own lock -> epoch
+//!           -> replay, take over the dead -> sweep -> finish unlinks -> ready
+//! ```
+
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ballast::Ballast;
+use super::condition::Condition;
+use super::core::{Core, Me};
+use super::fetch::FileCache;
+use super::journals::Rowkeeper;
+use super::options::Options;
+use super::owner::{OwnLock, holder};
+use super::recover;
+use super::store::{Inner, Store, Writer};
+use super::worker::Linger;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
+use crate::ids::{CommitSeq, Epoch, OwnerId, StoreId};
+use crate::journal::{self, Journal, JournalConfig};
+use crate::manifest::{
+    Birth, CheckIntegrity, Manifest, Open, OwnerRow, Reading, Table, Witness, Write, read_head,
+};
+use crate::vfs::{Disk, EntryKind, Held, Sharing, Step};
+
+/// Brings a store into being, without opening it.
+pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
+    let disk = options.disk_or_real();
+    let fail = |e| Error::io("create", root.display(), e);
+    disk.mark(Step::BirthFolders);
+    match disk.mkdir(root) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(fail(e)),
+    }
+    let _lock = lock(&disk, root, options)?;
+    check_birthplace(&disk, root)?;
+    let folders = options.limits.sealed_folders;
+    let mut made = vec![layout::journal_dir(root), layout::tmp_dir(root), layout::owners_dir(root)];
+    made.push(layout::sealed_dir(root));
+    made.extend((0..folders).map(|folder| layout::sealed_folder(root, folder)));
+    for path in made {
+        match disk.mkdir(&path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(Error::io("create", path.display(), e)),
+        }
+    }
+    for path in [layout::sealed_dir(root), root.to_owned()] {
+        disk.sync_dir(&path).map_err(|e| Error::io("sync", path.display(), e))?;
+    }
+    let (millis, random) = super::core::parts(&disk)?;
+    let birth = Birth {
+        store: StoreId::from_parts(millis, random),
+        created: disk.wall_nanos(),
+        sealed_folders: folders,
+        single_file: false,
+    };
+    let unique = super::core::unique(&disk)?;
+    let nobody = OwnerId::from_parts(0, [0; 10]);
+    let tmp = layout::tmp(root, nobody, unique);
+    let name = tmp.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    Manifest::create(&disk, root, &birth, name)?;
+    disk.mark(Step::BirthParent);
+    let parent = match root.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))
+}
+
+/// Nothing may be there but what an interrupted creation left.
+fn check_birthplace(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+    let entries = disk.list(root).map_err(|e| Error::io("create", root.display(), e))?;
+    for entry in &entries {
+        if entry.name == layout::MANIFEST {
+            let cause = "a store is there already, and was left as it is";
+            return Err(Error::new(ErrorKind::Exists, "create", root.display(), cause));
+        }
+        if !layout::TOP.contains(&entry.name.as_str()) {
+            let cause = format!("it holds {:?}, which is no part of a store", entry.name);
+            return Err(Error::invalid("create", root.display(), cause));
+        }
+    }
+    if has_evidence(disk, root)? {
+        let cause = "a store without its manifest is there; put it back, or salvage";
+        return Err(Error::new(ErrorKind::ManifestLost, "create", root.display(), cause));
+    }
+    Ok(())
+}
+
+/// Whether a store was at work here: HEAD or a journal is there.
+fn has_evidence(disk: &Arc<dyn Disk>, root: &Path) -> Result<bool> {
+    let head = layout::head(root);
+    if disk.meta(&head).map_err(|e| Error::io("open", head.display(), e))?.is_some() {
+        return Ok(true);
+    }
+    let journals = layout::journal_dir(root);
+    match disk.list(&journals) {
+        Ok(entries) => Ok(entries.iter().any(|e| layout::parse_journal(&e.name).is_some())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(Error::io("open", journals.display(), e)),
+    }
+}
+
+/// The store's own lock: exclusive, ends with the process.
+fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Box<dyn Held>> {
+    disk.mark(Step::OpenLock);
+    let mut waited = 0;
+    loop {
+        let held = disk.lock_dir(root, Sharing::Exclusive).map_err(|e| {
+            if e.kind() == io::ErrorKind::Unsupported {
+                let cause = "this file system gives no locks; a store needs a local one that does";
+                return Error::new(ErrorKind::Unsupported, "lock", root.display(), cause)
+                    .with_source(e);
+            }
+            Error::io("lock", root.display(), e)
+        })?;
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        if waited >= options.wait_millis {
+            return Err(Error::new(ErrorKind::InUse, "open", root.display(), holder(disk, root)));
+        }
+        let step = super::options::WAIT_MILLIS_STEP.min(options.wait_millis - waited);
+        std::thread::sleep(std::time::Duration::from_millis(step));
+        waited += step;
+    }
+}
+
+/// The path must hold a directory that is ours alone.
+fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
+    let meta = disk.meta(root).map_err(|e| Error::io("open", root.display(), e))?;
+    let none = |cause| Err(Error::new(ErrorKind::NoStore, "open", root.display(), cause));
+    let Some(meta) = meta else { return none("nothing is there") };
+    // A link to a store directory is as good as the directory: what it names is locked.
+    if meta.kind == EntryKind::File {
+        return none("it is a file, not a store directory");
+    }
+    if meta.kind == EntryKind::Directory && meta.mode & 0o077 != 0 && !options.allow_shared_root {
+        let cause = format!(
+            "other users may enter it (mode {:o}); close it to them, or allow a shared root",
+            meta.mode & 0o777
+        );
+        return Err(Error::invalid("open", root.display(), cause));
+    }
+    let manifest = layout::manifest(root);
+    let found = disk.meta(&manifest).map_err(|e| Error::io("open", manifest.display(), e))?;
+    if found.is_none() {
+        if has_evidence(disk, root)? {
+            let cause = "the store stands but its manifest is gone; put it back, or salvage";
+            return Err(Error::new(ErrorKind::ManifestLost, "open", manifest.display(), cause));
+        }
+        return none("it holds no manifest; its creation was never finished, or it is no store");
+    }
+    Ok(())
+}
+
+/// What HEAD and the journal headers say, read before the manifest. Unreadable means no witness.
+fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Witness> {
+    disk.mark(Step::OpenWitness);
+    let mut found: Vec<Witness> = read_head(disk, root).into_iter().collect();
+    let dir = layout::journal_dir(root);
+    for entry in disk.list(&dir).unwrap_or_default() {
+        let path = dir.join(&entry.name);
+        if layout::parse_journal(&entry.name).is_some()
+            && let Ok(header) = journal::read_header(&**disk, &path)
+        {
+            let place = path.display().to_string();
+            found.push(Witness { place, store: header.store, commit: header.commit });
+        }
+    }
+    found
+}
+
+fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Open {
+    let up_to = CheckIntegrity::UpTo(options.limits.check_integrity_bytes_max);
+    Open {
+        cache_bytes: options.limits.manifest_cache_bytes,
+        check_integrity: options.check_integrity.unwrap_or(up_to),
+        witnesses,
+    }
+}
+
+/// Opens for writing.
+pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
+    let disk = options.disk_or_real();
+    check_root(&disk, root, options)?;
+    let store_lock = lock(&disk, root, options)?;
+    let seen = witnesses(&disk, root);
+    disk.mark(Step::OpenManifest);
+    let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
+    disk.mark(Step::OpenOwnerLock);
+    let (owner, own_lock) = OwnLock::take(&disk, root)?;
+    disk.mark(Step::OpenEpoch);
+    let epoch = commit_epoch(&disk, &manifest, owner, options)?;
+    let core = Arc::new(core(disk, root, options, manifest, Some(Me { owner, epoch }))?);
+    let recovered = recover::recover(&core, options.set_aside_damage)?;
+    let journal = own_journal(&core, owner, epoch);
+    let writer = Writer {
+        journal,
+        streams: Mutex::new(recovered.streams),
+        adopted: Mutex::new(recovered.adopted),
+        building: Arc::new(Mutex::new(HashSet::new())),
+        recovery: recovered.recovery,
+        linger: Mutex::new(None),
+        locks: Mutex::new(Some((own_lock, store_lock))),
+    };
+    let inner = Inner { core, files: FileCache::default(), writer: Some(writer) };
+    let store = Store::new(inner);
+    super::reclaim::finish_unlinks(store.core(), store.files())?;
+    store.core().write_head(store.core().manifest.commit_seq());
+    if let Some(ballast) = &store.core().ballast {
+        ballast.keep(&store.core().disk, root, &options.limits)?;
+    }
+    store.core().disk.mark(Step::OpenReady);
+    if options.limits.background {
+        let linger = Linger::start(&store.inner, options.limits.linger_millis)?;
+        *store.writer("open")?.linger.lock() = Some(linger);
+    }
+    Ok(store)
+}
+
+/// Opens for reading: nothing on disk is changed.
+pub(super) fn open_read_only(root: &Path, options: &Options) -> Result<Store> {
+    let disk = options.disk_or_real();
+    check_root(&disk, root, options)?;
+    let seen = witnesses(&disk, root);
+    let manifest = Manifest::open_read_only(&disk, root, &manifest_options(options, seen))?;
+    let core = Arc::new(core(disk, root, options, manifest, None)?);
+    let inner = Inner { core, files: FileCache::default(), writer: None };
+    Ok(Store::new(inner))
+}
+
+fn core(
+    disk: Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+    manifest: Manifest,
+    me: Option<Me>,
+) -> Result<Core> {
+    let ballast = match me {
+        Some(_) => Some(Ballast::open(&disk, root, &options.limits)?),
+        None => None,
+    };
+    Ok(Core {
+        pid: disk.pid(),
+        head_at: Mutex::new(manifest.commit_seq()),
+        disk,
+        root: root.to_owned(),
+        limits: options.limits.clone(),
+        manifest,
+        me,
+        condition: Condition::default(),
+        ballast,
+    })
+}
+
+fn own_journal(core: &Arc<Core>, owner: OwnerId, epoch: Epoch) -> Journal {
+    let witness = Arc::clone(core);
+    let config = JournalConfig {
+        disk: Arc::clone(&core.disk),
+        root: core.root.clone(),
+        store: core.manifest.meta().store,
+        owner,
+        epoch,
+        limits: core.limits.clone(),
+        commit: Arc::new(move || -> CommitSeq { witness.manifest.commit_seq() }),
+        first_n: 0,
+    };
+    Journal::new(config, Arc::new(Rowkeeper { core: Arc::clone(core) }))
+}
+
+/// Commits our row at once: the epoch is used up even if nothing else happens.
+fn commit_epoch(
+    disk: &Arc<dyn Disk>,
+    manifest: &Manifest,
+    owner: OwnerId,
+    options: &Options,
+) -> Result<Epoch> {
+    let (host, boot_id) = (disk.host(), disk.boot_id());
+    let (pid, opened) = (disk.pid(), disk.wall_nanos());
+    let committed = manifest.write(None, Step::OpenEpoch, |w| {
+        let epoch = w.next_epoch()?;
+        let row = OwnerRow {
+            epoch,
+            commits: Default::default(),
+            host,
+            pid,
+            boot_id,
+            opened,
+            ended: None,
+        };
+        w.put(&owner, &row)?;
+        trim_owners(w, options.limits.owners_max)?;
+        Ok(epoch)
+    })?;
+    Ok(committed.value)
+}
+
+/// Reading of ended owners are kept up to a bound, the oldest epochs going first. An owner whose
+/// journals still stand keeps its row: their order is its epoch.
+fn trim_owners(w: &mut Write, owners_max: u64) -> Result<()> {
+    if w.count(Table::Owners)? <= owners_max {
+        return Ok(());
+    }
+    let mut ended: Vec<(Epoch, OwnerId)> = w
+        .list::<OwnerRow>(.., usize::MAX)?
+        .into_iter()
+        .filter(|(_, row)| row.ended.is_some())
+        .map(|(owner, row)| (row.epoch, owner))
+        .collect();
+    ended.sort();
+    let surplus = w.count(Table::Owners)?.saturating_sub(owners_max) as usize;
+    for (_, owner) in ended.into_iter().take(surplus) {
+        let range = (owner, 0)..=(owner, u64::MAX);
+        if w.list::<crate::manifest::JournalRow>(range, 1)?.is_empty() {
+            w.remove::<OwnerRow>(&owner)?;
+        }
+    }
+    Ok(())
+}

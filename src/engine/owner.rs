@@ -1,0 +1,126 @@
+//! Owners: our own lock file, who holds the store, and who died.
+//!
+//! Liveness is the exclusive OS lock on `owners/<owner>.lock`, not pid, age or heartbeat: a
+//! suspended process keeps it, a dead one cannot.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::core::{Core, parts};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
+use crate::ids::OwnerId;
+use crate::manifest::{OwnerRow, Reading};
+use crate::vfs::{Access, Disk, File, LockRange, Sharing, read_whole, write_all_at};
+
+/// The lock file of this opening. Ends with the process, or when dropped.
+#[derive(Debug)]
+pub(super) struct OwnLock {
+    disk: Arc<dyn Disk>,
+    path: std::path::PathBuf,
+    _file: Arc<dyn File>,
+}
+
+impl OwnLock {
+    /// Creates and locks the file of a new owner.
+    pub(super) fn take(disk: &Arc<dyn Disk>, root: &Path) -> Result<(OwnerId, Self)> {
+        let (millis, random) = parts(disk)?;
+        let owner = OwnerId::from_parts(millis, random);
+        let path = layout::owner_lock(root, owner);
+        let fail = |e| Error::io("open", path.display(), e);
+        let file = disk.open(&path, Access::CreateNew).map_err(fail)?;
+        let locked = file.try_lock(LockRange::WHOLE, Sharing::Exclusive).map_err(|e| {
+            let cause = "this file system gives no locks; a store needs a local one that does";
+            Error::new(ErrorKind::Unsupported, "lock", path.display(), cause).with_source(e)
+        })?;
+        if !locked {
+            let cause = "a new lock file is locked already";
+            return Err(Error::new(ErrorKind::Conflict, "lock", path.display(), cause));
+        }
+        let text = format!("process {} on {}\n", disk.pid(), disk.host());
+        write_all_at(&*file, text.as_bytes(), 0).map_err(fail)?;
+        Ok((owner, Self { disk: Arc::clone(disk), path, _file: file }))
+    }
+
+    /// Takes the name away; the lock ends with the handle.
+    pub(super) fn release(self) {
+        let _ = self.disk.unlink(&self.path);
+    }
+}
+
+/// Longest note in a lock file that is shown.
+const NOTE_BYTES_MAX: u64 = 4096;
+
+/// Who holds the store, for the message of a refused opening.
+pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path) -> String {
+    let dir = layout::owners_dir(root);
+    for entry in disk.list(&dir).unwrap_or_default() {
+        let Some(owner) = layout::parse_owner_lock(&entry.name) else { continue };
+        let Ok(file) = disk.open(&dir.join(&entry.name), Access::Read) else { continue };
+        if file.is_locked(LockRange::WHOLE).unwrap_or(false) {
+            let note = read_whole(&*file, NOTE_BYTES_MAX).unwrap_or_default();
+            let note = String::from_utf8_lossy(&note);
+            let since = crate::ids::unix_millis(&owner);
+            return format!("{} holds it (owner {owner}, since {since} ms)", note.trim());
+        }
+    }
+    "another process holds it".to_owned()
+}
+
+/// An owner that ended without saying so, and its lock, held so that nobody else takes over.
+#[derive(Debug)]
+pub(super) struct Dead {
+    pub(super) owner: OwnerId,
+    _lock: Option<Arc<dyn File>>,
+}
+
+/// Owners whose lock is held now: what they build and lock is theirs.
+pub(super) fn the_living(core: &Core) -> Result<Vec<OwnerId>> {
+    let mut living = Vec::new();
+    for (owner, row) in core.snapshot()?.list::<OwnerRow>(.., usize::MAX)? {
+        if row.ended.is_some() {
+            continue;
+        }
+        let path = layout::owner_lock(&core.root, owner);
+        match core.disk.open(&path, Access::Read) {
+            Ok(file) => {
+                let locked = file.is_locked(LockRange::WHOLE);
+                if locked.map_err(|e| Error::io("look at", path.display(), e))? {
+                    living.push(owner);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io("look at", path.display(), e)),
+        }
+    }
+    Ok(living)
+}
+
+/// Every owner whose row stands open and whose lock is free, and those that live.
+pub(super) fn the_dead(core: &Core, me: OwnerId) -> Result<(Vec<Dead>, Vec<OwnerId>)> {
+    let mut dead = Vec::new();
+    let mut living = vec![me];
+    for (owner, row) in core.snapshot()?.list::<OwnerRow>(.., usize::MAX)? {
+        if owner == me || row.ended.is_some() {
+            continue;
+        }
+        let path = layout::owner_lock(&core.root, owner);
+        match core.disk.open(&path, Access::ReadWrite) {
+            Ok(file) => {
+                let free = file
+                    .try_lock(LockRange::WHOLE, Sharing::Exclusive)
+                    .map_err(|e| Error::io("lock", path.display(), e))?;
+                if free {
+                    dead.push(Dead { owner, _lock: Some(file) });
+                } else {
+                    living.push(owner);
+                }
+            }
+            // Its file is gone, so nobody can hold it.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => dead.push(Dead { owner, _lock: None }),
+            Err(e) => return Err(Error::io("lock", path.display(), e)),
+        }
+    }
+    Ok((dead, living))
+}

@@ -1,0 +1,319 @@
+//! Publish: chunks of streams, and objects under a lease, become visible in one transaction.
+//!
+//! ```text
+//!   ChunkBuild --- [Store::seal_chunks] ---> Sealing --- [Sealing::publish] ---> rows
+//! ```
+//! Between the two the bytes are durable and invisible; a crash there leaves orphans.
+
+use parking_lot::MutexGuard;
+use std::collections::BTreeMap;
+
+use super::append::JOURNAL_HOLDER;
+use super::seal::{Content, SealedSet};
+use super::store::Store;
+use super::streams::{End, Streams, unknown};
+use crate::digest::Digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{Generation, LeaseId, ObjectId, Ordinal, Sequence, StreamId};
+use crate::journal::Payload;
+use crate::manifest::{ChunkRow, Key, LeaseRow, Reading, StreamRow, Table, Write};
+use crate::vfs::Step;
+
+/// A sealed run of records of one stream, encoded by the face that knows what they are.
+#[derive(Debug, Clone)]
+pub struct ChunkBuild {
+    /// The stream.
+    pub stream: StreamId,
+    /// The first record: the stream's first unsealed one.
+    pub first: Sequence,
+    /// How many records; at least 1.
+    pub rows: u64,
+    /// The encoded records. A record whose payload is an object is in it by digest.
+    pub content: Vec<u8>,
+    /// What the sealed file's footer says of it, for salvage.
+    pub about: Vec<u8>,
+    /// Bytes of the records before encoding.
+    pub raw_len: u64,
+    /// First and last iteration, where the records have one.
+    pub iterations: Option<(i64, i64)>,
+    /// Objects that the content names by digest: they stay as long as the chunk does.
+    pub payloads: Vec<ObjectId>,
+}
+
+/// Chunks whose bytes are durable and that no row names yet. Dropped, they never were.
+#[derive(Debug)]
+pub struct Sealing {
+    store: Store,
+    set: SealedSet,
+    chunks: Vec<Planned>,
+}
+
+#[derive(Debug, Clone)]
+struct Planned {
+    stream: StreamId,
+    generation: Generation,
+    first: Sequence,
+    rows: u64,
+    raw_len: u64,
+    iterations: Option<(i64, i64)>,
+    payloads: Vec<ObjectId>,
+    leases: Vec<LeaseId>,
+    /// The records were never appended: publication gives them their sequences.
+    is_direct: bool,
+}
+
+impl Store {
+    /// Seals and publishes `builds`: one file and one commit for any number of chunks of any
+    /// number of streams, as far as they fit into a file.
+    ///
+    /// # Errors
+    /// `Invalid` when a chunk does not start at its stream's first unsealed record or covers more
+    /// than the stream has; `NotFound` for an unknown stream; `Conflict` when a stream was moved
+    /// back meanwhile.
+    ///
+    /// # Durability
+    /// When it returns, records, descriptors and bytes are durable.
+    pub fn publish_chunks(&self, builds: Vec<ChunkBuild>) -> Result<Vec<(StreamId, Ordinal)>> {
+        if builds.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.seal_chunks(builds)?.publish()
+    }
+
+    /// The first half of [`Store::publish_chunks`]: builds, syncs and places the files.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Durability
+    /// The bytes are durable, and nothing refers to them.
+    pub fn seal_chunks(&self, builds: Vec<ChunkBuild>) -> Result<Sealing> {
+        let writer = self.writer("seal")?;
+        self.core().check_intake("seal")?;
+        let chunks = self.plan(&builds)?;
+        let bounds: BTreeMap<StreamId, Sequence> =
+            chunks.iter().map(|c| (c.stream, Sequence(c.first.0 + c.rows))).collect();
+        self.settle_mixed_frames(&bounds)?;
+        let contents = builds
+            .into_iter()
+            .zip(&chunks)
+            .map(|(build, planned)| Content {
+                bytes: build.content,
+                about: build.about,
+                referrer: Some((Table::Streams as u8, planned.stream.to_bytes())),
+            })
+            .collect();
+        let set = SealedSet::seal(self.core(), self.files(), &writer.building, contents)?;
+        Ok(Sealing { store: self.clone(), set, chunks })
+    }
+
+    /// Checks every build against the ends of the streams; several chunks of one stream follow
+    /// each other.
+    fn plan(&self, builds: &[ChunkBuild]) -> Result<Vec<Planned>> {
+        let writer = self.writer("seal")?;
+        let mut streams = writer.streams.lock();
+        let mut reached: BTreeMap<StreamId, Sequence> = BTreeMap::new();
+        let mut planned = Vec::with_capacity(builds.len());
+        for build in builds {
+            self.load(&mut streams, build.stream)?;
+            let end = streams.known("seal", build.stream)?;
+            let expected = *reached.get(&build.stream).unwrap_or(&end.sealed_upto);
+            check_build(build, end, expected)?;
+            reached.insert(build.stream, Sequence(build.first.0 + build.rows));
+            let from = (build.first.0 - end.sealed_upto.0) as usize;
+            let covered = end.tail.iter().skip(from).take(build.rows as usize);
+            planned.push(Planned {
+                stream: build.stream,
+                generation: end.generation,
+                first: build.first,
+                rows: build.rows,
+                raw_len: build.raw_len,
+                iterations: build.iterations,
+                payloads: build.payloads.clone(),
+                leases: covered.filter_map(|record| record.lease).collect(),
+                is_direct: end.tail.is_empty(),
+            });
+        }
+        Ok(planned)
+    }
+
+    /// Bulk path: before a chunk is published, the parts of its observations that belong to other
+    /// streams are durable in the journal, so that no observation is ever half there.
+    fn settle_mixed_frames(&self, bounds: &BTreeMap<StreamId, Sequence>) -> Result<()> {
+        let writer = self.writer("seal")?;
+        let upto = |stream| bounds.get(&stream).copied().unwrap_or_default();
+        writer.journal.flush_partly_sealed(&upto).inspect_err(|e| self.note_journal_failure(e))
+    }
+
+    /// Stores `contents` under a lease, each once, and returns object and digest of each in order.
+    ///
+    /// # Errors
+    /// `NotFound` when the lease does not stand; `DiskFull`.
+    ///
+    /// # Durability
+    /// When it returns, bytes and references are durable.
+    pub fn put_objects(
+        &self,
+        lease: LeaseId,
+        contents: Vec<Vec<u8>>,
+    ) -> Result<Vec<(ObjectId, Digest)>> {
+        let writer = self.writer("put")?;
+        self.core().check_intake("put")?;
+        let referrer = Some((Table::Leases as u8, lease.to_bytes()));
+        let contents = contents
+            .into_iter()
+            .map(|bytes| Content { bytes, about: Vec::new(), referrer: referrer.clone() })
+            .collect();
+        let set = SealedSet::seal(self.core(), self.files(), &writer.building, contents)?;
+        let digests = set.digests().to_vec();
+        let committed = set.publish(self.files(), Step::PublishCommit, |w, objects| {
+            let Some(mut row) = w.get::<LeaseRow>(&lease)? else {
+                let cause = "the lease does not stand";
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    "put",
+                    format!("lease {lease}"),
+                    cause,
+                ));
+            };
+            for object in objects {
+                if !row.objects.contains(object) {
+                    row.objects.push(*object);
+                }
+            }
+            w.put(&lease, &row)?;
+            Ok(objects.to_vec())
+        })?;
+        Ok(committed.value.into_iter().zip(digests).collect())
+    }
+
+    /// Seals one content for a row of the engine's own.
+    pub(super) fn seal_one(&self, bytes: Vec<u8>) -> Result<SealedSet> {
+        let content = Content { bytes, about: Vec::new(), referrer: None };
+        let building = &self.writer("seal")?.building;
+        SealedSet::seal(self.core(), self.files(), building, vec![content])
+    }
+
+    /// Stores one large payload before the frame that names it, under a lease of its own.
+    pub(super) fn put_payload(&self, bytes: Vec<u8>) -> Result<(Payload, LeaseId)> {
+        let len = bytes.len() as u64;
+        let set = self.seal_one(bytes)?;
+        let digest = set.digests()[0];
+        let committed = set.publish(self.files(), Step::PublishCommit, |w, objects| {
+            let lease = w.next_lease_id()?;
+            let row = LeaseRow {
+                holder: JOURNAL_HOLDER.to_owned(),
+                purpose: "a payload that a journal names".to_owned(),
+                deadline: None,
+                objects: objects.to_vec(),
+            };
+            w.put(&lease, &row)?;
+            Ok(lease)
+        })?;
+        Ok((Payload::Object { digest, len }, committed.value))
+    }
+}
+
+fn check_build(build: &ChunkBuild, end: &End, expected: Sequence) -> Result<()> {
+    let place = format!("stream {}", build.stream);
+    if build.rows == 0 {
+        return Err(Error::invalid("seal", place, "a chunk holds at least one record"));
+    }
+    if build.first != expected {
+        let cause = format!("the chunk starts at {}, the unsealed end at {expected}", build.first);
+        return Err(Error::invalid("seal", place, cause));
+    }
+    let chunk_end = build.first.0.checked_add(build.rows);
+    let fits = match chunk_end {
+        Some(chunk_end) => end.tail.is_empty() || chunk_end <= end.next().0,
+        None => false,
+    };
+    if !fits {
+        let cause = format!("{} records from {} pass its end", build.rows, build.first);
+        return Err(Error::invalid("seal", place, cause));
+    }
+    Ok(())
+}
+
+impl Sealing {
+    /// The second half of [`Store::publish_chunks`]: ONE transaction.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Durability
+    /// When it returns, records, descriptors and bytes are durable.
+    pub fn publish(self) -> Result<Vec<(StreamId, Ordinal)>> {
+        let Self { store, set, chunks } = self;
+        store.core().check_intake("publish")?;
+        let writer = store.writer("publish")?;
+        // A direct chunk's sequences must still be free when its transaction commits, so no append
+        // may come between.
+        let held = chunks.iter().any(|c| c.is_direct).then(|| writer.streams.lock());
+        if let Some(streams) = &held {
+            for c in chunks.iter().filter(|c| c.is_direct) {
+                if !streams.known("publish", c.stream)?.tail.is_empty() {
+                    let cause = "records were appended meanwhile; seal again from its end";
+                    let place = format!("stream {}", c.stream);
+                    return Err(Error::new(ErrorKind::Conflict, "publish", place, cause));
+                }
+            }
+        }
+        let committed = set.publish(store.files(), Step::PublishCommit, |w, objects| {
+            chunks.iter().zip(objects).map(|(c, object)| write_chunk(w, c, *object)).collect()
+        })?;
+        store.sealed(&chunks, held.unwrap_or_else(|| writer.streams.lock()))?;
+        Ok(committed.value)
+    }
+}
+
+fn write_chunk(w: &mut Write, c: &Planned, object: ObjectId) -> Result<(StreamId, Ordinal)> {
+    let Some(mut stream) = w.get::<StreamRow>(&c.stream)? else {
+        return Err(unknown("publish", c.stream));
+    };
+    if stream.generation != c.generation || stream.sealed_upto != c.first {
+        let cause = "it was moved back or sealed by another call meanwhile; read its end again";
+        let place = format!("stream {}", c.stream);
+        return Err(Error::new(ErrorKind::Conflict, "publish", place, cause));
+    }
+    let ordinal = stream.next_ordinal;
+    let Some(next) = ordinal.next() else {
+        let place = format!("stream {}", c.stream);
+        return Err(Error::new(ErrorKind::LimitExceeded, "publish", place, "no ordinal is left"));
+    };
+    stream.next_ordinal = next;
+    stream.sealed_upto = Sequence(c.first.0 + c.rows);
+    w.put(&c.stream, &stream)?;
+    let row = ChunkRow {
+        object,
+        generation: c.generation,
+        first: c.first,
+        rows: c.rows,
+        rows_written: c.rows,
+        iterations: c.iterations,
+        raw_len: c.raw_len,
+        payloads: c.payloads.clone(),
+    };
+    w.put(&(c.stream, ordinal), &row)?;
+    for lease in &c.leases {
+        w.remove::<LeaseRow>(lease)?;
+    }
+    Ok((c.stream, ordinal))
+}
+
+impl Store {
+    /// After the commit: the ends move, waiters of covered frames are told, journals may go.
+    fn sealed(&self, chunks: &[Planned], mut streams: MutexGuard<'_, Streams>) -> Result<()> {
+        let writer = self.writer("publish")?;
+        for c in chunks {
+            if let Some(end) = streams.get_mut(c.stream)
+                && end.generation == c.generation
+            {
+                end.sealed(Sequence(c.first.0 + c.rows));
+            }
+        }
+        writer.journal.settle(&|stream| streams.sealed_upto(stream));
+        drop(streams);
+        self.forget_journals()
+    }
+}

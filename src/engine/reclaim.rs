@@ -1,0 +1,189 @@
+//! Reclaim: bytes of condemned files are given back.
+//!
+//! ```text
+//!   sealed --- last live byte went [settle] ---> condemned --- [mark] ---> unlinking
+//!   unlinking --- unlink, sync directories, [forget] ---> no row
+//! ```
+//! P3: no file is unlinked before the transaction that forgets it is durable. No decision to delete
+//! depends on a clock, a modification time or "the file exists"; an unreadable row stops reclaim.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::ControlFlow;
+
+use super::core::Core;
+use super::fetch::FileCache;
+use super::store::Store;
+use crate::error::{Error, Result};
+use crate::format::layout;
+use crate::ids::FileId;
+use crate::manifest::{FileRow, FileState, Reading};
+use crate::protection::Protection;
+use crate::vfs::Step;
+
+/// How much one call of [`Store::reclaim`] may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Files unlinked at most.
+    pub files: u64,
+    /// Bytes copied by compaction at most; the last file may pass it.
+    pub copy_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { files: 10_000, copy_bytes: 1 << 30 }
+    }
+}
+
+/// What a reclaim gave back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Files unlinked that rows had condemned.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Partly live files rewritten.
+    pub compacted: u64,
+    /// Live bytes moved by that.
+    pub moved_bytes: u64,
+    /// Orphans removed: files of ours that no row names.
+    pub orphans: u64,
+    /// Their bytes.
+    pub orphan_bytes: u64,
+    /// Whether the budget ended before the work.
+    pub is_more_left: bool,
+}
+
+impl Store {
+    /// Gives bytes back: unlinks condemned files, rewrites partly live ones, sweeps orphans.
+    ///
+    /// # Errors
+    /// `Damage` when a row or a live object does not read: nothing that depends on it is removed.
+    ///
+    /// # Durability
+    /// What it removed was forgotten durably before.
+    pub fn reclaim(&self, budget: Budget) -> Result<Reclaimed> {
+        let writer = self.writer("reclaim")?;
+        self.core().check_write("reclaim")?;
+        let mut done = Reclaimed::default();
+        self.forget_journals()?;
+        unlink_condemned(self.core(), self.files(), budget.files, &mut done)?;
+        self.compact_files(budget.copy_bytes, &mut done)?;
+        let left = budget.files.saturating_sub(done.files);
+        unlink_condemned(self.core(), self.files(), left, &mut done)?;
+        super::sweep::sweep_sealed(self.core(), &writer.building, &mut done)?;
+        Ok(done)
+    }
+}
+
+/// Files in `state`, at most `at_most`, with their rows.
+fn files_in(core: &Core, state: FileState, at_most: u64) -> Result<Vec<(FileId, FileRow)>> {
+    let mut found = Vec::new();
+    core.snapshot()?.scan::<FileRow>(.., &mut |id, row| {
+        if found.len() as u64 >= at_most {
+            return Ok(ControlFlow::Break(()));
+        }
+        if row.state == state {
+            found.push((id, row));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn unlink_condemned(
+    core: &Core,
+    cache: &FileCache,
+    at_most: u64,
+    done: &mut Reclaimed,
+) -> Result<()> {
+    let mut files = files_in(core, FileState::Condemned, at_most.saturating_add(1))?;
+    if files.len() as u64 > at_most {
+        done.is_more_left = true;
+        files.truncate(at_most as usize);
+    }
+    let unlinking = files_in(core, FileState::Unlinking, u64::MAX)?;
+    if files.is_empty() && unlinking.is_empty() {
+        return Ok(());
+    }
+    if !Protection::CommitBeforeUnlink.is_on() {
+        unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
+    }
+    if !files.is_empty() {
+        core.transact(Step::ReclaimMark, |w| {
+            for (id, _) in &files {
+                if let Some(mut row) = w.get::<FileRow>(id)?
+                    && row.state == FileState::Condemned
+                {
+                    row.state = FileState::Unlinking;
+                    w.put(id, &row)?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    files.extend(unlinking);
+    unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
+    forget(core, &files)
+}
+
+/// Finishes unlinks that a crash interrupted.
+pub(super) fn finish_unlinks(core: &Core, cache: &FileCache) -> Result<Reclaimed> {
+    let mut done = Reclaimed::default();
+    let files = files_in(core, FileState::Unlinking, u64::MAX)?;
+    if !files.is_empty() {
+        unlink(core, cache, &files, Step::OpenUnlink, &mut done)?;
+        forget(core, &files)?;
+    }
+    Ok(done)
+}
+
+/// Unlinks `files`, then syncs each directory touched, once.
+fn unlink(
+    core: &Core,
+    cache: &FileCache,
+    files: &[(FileId, FileRow)],
+    step: Step,
+    done: &mut Reclaimed,
+) -> Result<()> {
+    let folders = core.manifest.meta().sealed_folders;
+    let mut touched = BTreeSet::new();
+    core.disk.mark(step);
+    for (id, row) in files {
+        cache.forget(*id);
+        let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
+        match core.disk.unlink(&path) {
+            Ok(()) => {
+                done.files += 1;
+                done.bytes += row.len;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io("unlink", path.display(), e)),
+        }
+        touched.insert(layout::folder_of(&row.digest, folders));
+    }
+    core.disk.mark(Step::ReclaimSyncDir);
+    for folder in touched {
+        let path = layout::sealed_folder(&core.root, folder);
+        core.disk.sync_dir(&path).map_err(|e| {
+            let error = Error::io("sync", path.display(), e);
+            core.halt(&error);
+            error
+        })?;
+    }
+    Ok(())
+}
+
+/// Removes the rows of files that are gone for good.
+fn forget(core: &Core, files: &[(FileId, FileRow)]) -> Result<()> {
+    core.transact(Step::ReclaimForget, |w| {
+        for (id, _) in files {
+            if w.get::<FileRow>(id)?.is_some_and(|row| row.state == FileState::Unlinking) {
+                w.remove::<FileRow>(id)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

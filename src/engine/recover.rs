@@ -1,0 +1,247 @@
+//! Recover: what an opening does about those who did not close.
+//!
+//! Each journal is synced before it is read, so that nothing shown is ever taken back; its cached
+//! pages are dropped first, since after a write error they can hold what the disk does not. Then
+//! ONE transaction ends the dead owners, takes over their journals and releases their claims. The
+//! time follows the unsealed journals, not the store.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::append::JOURNAL_HOLDER;
+use super::core::{Core, Me};
+use super::journals::{Adopted, unlink_journals};
+use super::merge::Merge;
+use super::owner::{Dead, the_dead};
+use super::streams::{End, Source, Streams};
+use super::sweep::sweep_ended;
+use super::view::{expect, is_missing};
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::format::layout;
+use crate::ids::{Epoch, LeaseId, OwnerId};
+use crate::journal::{self, Payload, Tail};
+use crate::manifest::{
+    ClaimRow, JournalRow, JournalState, LeaseRow, ObjectRow, OwnerEnd, OwnerRow, Reading, Snapshot,
+    StreamRow,
+};
+use crate::vfs::Step;
+
+/// What recovery found and did when a store was opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Owners that had ended without closing.
+    pub ended: Vec<OwnerId>,
+    /// Journals read.
+    pub journals: u64,
+    /// Unsealed records found in them.
+    pub records: u64,
+    /// Incomplete tails, expected after a crash: file, and bytes beyond its last whole frame.
+    pub torn: Vec<(PathBuf, u64)>,
+    /// Journals kept aside because part of what was durable does not read: file, offset, reason.
+    pub set_aside: Vec<(PathBuf, u64, String)>,
+    /// Files of ended owners removed: none of them held anything acknowledged.
+    pub swept: u64,
+}
+
+pub(super) struct Recovered {
+    pub(super) streams: Streams,
+    pub(super) adopted: Vec<Adopted>,
+    pub(super) recovery: Recovery,
+}
+
+struct Found {
+    owner: OwnerId,
+    n: u64,
+    row: JournalRow,
+    state: JournalState,
+    end: u64,
+}
+
+pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered> {
+    let me = core.check_write("recover")?;
+    let mut recovery = Recovery::default();
+    let (dead, living) = the_dead(core, me.owner)?;
+    let mut merge = Merge::default();
+    let mut found = Vec::new();
+    for ((owner, n), row) in in_order(&core.snapshot()?)? {
+        core.disk.mark(Step::OpenReplay);
+        let one = replay(core, (owner, n), row, set_aside_allowed, &mut merge, &mut recovery)?;
+        found.push(one);
+    }
+    recovery.journals = found.len() as u64;
+    let allow_gap = !recovery.set_aside.is_empty();
+    let mut streams = tails(core, &mut merge, allow_gap)?;
+    recovery.records = streams.iter().map(|(_, end)| end.tail.len() as u64).sum();
+    let stale = match_leases(core, &mut streams)?;
+    let adopted = take_over(core, me, &dead, &found, &streams, &stale)?;
+    recovery.ended = dead.iter().map(|dead| dead.owner).collect();
+    recovery.swept = sweep_ended(core, &living)?;
+    Ok(Recovered { streams, adopted, recovery })
+}
+
+/// Journal rows by epoch of their owner, then number: the order in which they were written.
+fn in_order(snapshot: &Snapshot) -> Result<Vec<((OwnerId, u64), JournalRow)>> {
+    let mut rows = snapshot.list::<JournalRow>(.., usize::MAX)?;
+    let mut epochs: HashMap<OwnerId, Epoch> = HashMap::new();
+    for ((owner, _), _) in &rows {
+        if let Some(row) = snapshot.get::<OwnerRow>(owner)? {
+            epochs.insert(*owner, row.epoch);
+        }
+    }
+    rows.sort_by_key(|((owner, n), _)| (epochs.get(owner).copied(), *n));
+    Ok(rows)
+}
+
+fn replay(
+    core: &Core,
+    (owner, n): (OwnerId, u64),
+    row: JournalRow,
+    set_aside_allowed: bool,
+    merge: &mut Merge,
+    recovery: &mut Recovery,
+) -> Result<Found> {
+    let path = layout::journal(&core.root, owner, n);
+    // G10, G14: what we are about to show is on the medium, and is what the medium holds.
+    journal::sync_before_trust(&*core.disk, &path).map_err(|e| missing_file(&path, e))?;
+    let source = Source::Adopted { owner, n };
+    let expected = expect(core, owner, n, &row);
+    let scan = journal::scan(&*core.disk, &path, &expected, &mut |_, records| {
+        records.into_iter().for_each(|record| merge.take(record, source));
+        Ok(())
+    })?;
+    let mut state = match &row.state {
+        JournalState::SetAside { from, reason } => {
+            recovery.set_aside.push((path.clone(), *from, reason.clone()));
+            row.state.clone()
+        }
+        _ => JournalState::Adopted { end: scan.end },
+    };
+    match scan.tail {
+        Tail::Clean => {}
+        Tail::Torn { bytes } => recovery.torn.push((path, bytes)),
+        Tail::Damaged { .. } if matches!(state, JournalState::SetAside { .. }) => {}
+        Tail::Damaged { offset, upto } => {
+            let reason = format!("bytes {offset}..{upto} were durable and do not read");
+            if !set_aside_allowed {
+                let cause = format!(
+                    "{reason}; open with set_aside_damage to go on without them, or salvage"
+                );
+                return Err(Error::damage("recover", path.display(), cause));
+            }
+            recovery.set_aside.push((path, offset, reason.clone()));
+            state = JournalState::SetAside { from: offset, reason };
+        }
+    }
+    Ok(Found { owner, n, row, state, end: scan.end })
+}
+
+fn missing_file(path: &Path, error: Error) -> Error {
+    if is_missing(&error) {
+        let cause = "the file is missing although its row stands; put it back, or salvage";
+        return Error::damage("recover", path.display(), cause);
+    }
+    error
+}
+
+fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<Streams> {
+    let snapshot = core.snapshot()?;
+    let mut streams = Streams::default();
+    let named: Vec<_> = merge.streams().collect();
+    for stream in named {
+        // A stream without a row was retired: its records are gone with it.
+        let Some(row) = snapshot.get::<StreamRow>(&stream)? else { continue };
+        let mut end = End::of(&row);
+        merge.tail(stream, &row, allow_gap)?.into_iter().for_each(|record| end.push(record));
+        streams.insert(stream, end);
+    }
+    Ok(streams)
+}
+
+/// Gives each large payload its lease; returns the leases whose record never became durable.
+fn match_leases(core: &Core, streams: &mut Streams) -> Result<Vec<LeaseId>> {
+    let snapshot = core.snapshot()?;
+    let mut free: HashMap<Digest, Vec<LeaseId>> = HashMap::new();
+    for (lease, row) in snapshot.list::<LeaseRow>(.., usize::MAX)? {
+        if row.holder != JOURNAL_HOLDER {
+            continue;
+        }
+        for object in &row.objects {
+            if let Some(object) = snapshot.get::<ObjectRow>(object)? {
+                free.entry(object.digest).or_default().push(lease);
+            }
+        }
+    }
+    let named: Vec<_> = streams.iter().map(|(stream, _)| stream).collect();
+    for stream in named {
+        let Some(end) = streams.get_mut(stream) else { continue };
+        for record in &mut end.tail {
+            if let Payload::Object { digest, .. } = &record.payload {
+                record.lease = free.get_mut(digest).and_then(Vec::pop);
+            }
+        }
+    }
+    Ok(free.into_values().flatten().collect())
+}
+
+/// ONE transaction ends the dead, takes over their journals and frees their claims.
+fn take_over(
+    core: &Core,
+    me: Me,
+    dead: &[Dead],
+    found: &[Found],
+    streams: &Streams,
+    stale: &[LeaseId],
+) -> Result<Vec<Adopted>> {
+    let needed: HashSet<Source> =
+        streams.iter().flat_map(|(_, end)| end.tail.iter().map(|record| record.source)).collect();
+    let is_kept = |one: &Found| {
+        matches!(one.state, JournalState::SetAside { .. })
+            || needed.contains(&Source::Adopted { owner: one.owner, n: one.n })
+    };
+    if !dead.is_empty() || !found.is_empty() || !stale.is_empty() {
+        core.transact(Step::OpenTakeOver, |w| {
+            for one in dead {
+                if let Some(mut row) = w.get::<OwnerRow>(&one.owner)? {
+                    row.ended = Some(OwnerEnd::TakenOver { by: me.owner });
+                    w.put(&one.owner, &row)?;
+                }
+            }
+            for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
+                if dead.iter().any(|dead| dead.owner == row.owner) {
+                    w.remove::<ClaimRow>(&resource)?;
+                }
+            }
+            for one in found {
+                let key = (one.owner, one.n);
+                if is_kept(one) {
+                    let row = JournalRow {
+                        keeper: me.owner,
+                        state: one.state.clone(),
+                        ..one.row.clone()
+                    };
+                    w.put(&key, &row)?;
+                } else {
+                    w.remove::<JournalRow>(&key)?;
+                }
+            }
+            for lease in stale {
+                w.remove::<LeaseRow>(lease)?;
+            }
+            Ok(())
+        })?;
+    }
+    let (kept, gone): (Vec<&Found>, Vec<&Found>) = found.iter().partition(|one| is_kept(one));
+    if !gone.is_empty() {
+        unlink_journals(core, &gone.iter().map(|one| (one.owner, one.n)).collect::<Vec<_>>())?;
+    }
+    Ok(kept
+        .into_iter()
+        .map(|one| Adopted {
+            owner: one.owner,
+            n: one.n,
+            end: one.end,
+            is_set_aside: matches!(one.state, JournalState::SetAside { .. }),
+        })
+        .collect())
+}

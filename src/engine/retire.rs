@@ -1,0 +1,148 @@
+//! Retire: commit that nothing refers to some things any more.
+//!
+//! P4: ONE transaction for any number of things; rows and edges go, and an object whose last edge
+//! went is condemned with them. The cost follows the batch, not the store.
+
+use super::append::JOURNAL_HOLDER;
+use super::store::Store;
+use super::streams::unknown;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
+use crate::manifest::{CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, StreamRow, Write};
+use crate::vfs::Step;
+
+/// Something that can be retired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Thing {
+    /// A lease, with its hold on objects.
+    Lease(LeaseId),
+    /// A stream with all its chunks and unsealed records.
+    Stream(StreamId),
+    /// A checkpoint of a scope.
+    Checkpoint(u64, CheckpointId),
+}
+
+/// What a retirement did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Retired {
+    /// Things whose rows went.
+    pub things: u64,
+    /// Things that were not there: retiring them again is no error.
+    pub unknown: Vec<Thing>,
+    /// Objects that nothing refers to any more.
+    pub objects: u64,
+    /// Their bytes, given back by reclaim.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Retires `things`, all or none. `why` goes into the receipt.
+    ///
+    /// # Errors
+    /// Any error leaves every table as it was.
+    ///
+    /// # Durability
+    /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
+    pub fn retire(&self, things: &[Thing], why: &str) -> Result<Retired> {
+        let writer = self.writer("retire")?;
+        let at = self.core().disk.wall_nanos();
+        let receipts_max = self.core().limits.receipts_max;
+        let mut streams = writer.streams.lock();
+        let payload_leases: Vec<LeaseId> = things
+            .iter()
+            .filter_map(|thing| match thing {
+                Thing::Stream(stream) => streams.get(*stream),
+                _ => None,
+            })
+            .flat_map(|end| end.tail.iter().filter_map(|record| record.lease))
+            .collect();
+        let committed = self.core().transact(Step::RetireCommit, |w| {
+            let mut retired = Retired::default();
+            for lease in &payload_leases {
+                w.remove::<LeaseRow>(lease)?;
+            }
+            for thing in things {
+                if remove(w, thing)? {
+                    retired.things += 1;
+                } else {
+                    retired.unknown.push(thing.clone());
+                }
+            }
+            let settled = w.settle()?;
+            (retired.objects, retired.bytes) = (settled.objects, settled.bytes);
+            if retired.things > 0 {
+                let what = format!("{} things", retired.things);
+                write_receipt(w, receipts_max, &retired, what, why, at)?;
+            }
+            Ok(retired)
+        })?;
+        for thing in things {
+            if let Thing::Stream(stream) = thing {
+                streams.remove(*stream);
+            }
+        }
+        drop(streams);
+        self.forget_journals()?;
+        Ok(committed.value)
+    }
+}
+
+fn remove(w: &mut Write, thing: &Thing) -> Result<bool> {
+    match thing {
+        Thing::Lease(lease) => {
+            if let Some(row) = w.get::<LeaseRow>(lease)?
+                && row.holder == JOURNAL_HOLDER
+            {
+                let cause = "it keeps a payload that a journal names";
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "retire",
+                    format!("lease {lease}"),
+                    cause,
+                ));
+            }
+            Ok(w.remove::<LeaseRow>(lease)?.is_some())
+        }
+        Thing::Checkpoint(scope, id) => Ok(w.remove::<CheckpointRow>(&(*scope, *id))?.is_some()),
+        Thing::Stream(stream) => {
+            let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));
+            while let Some((key, _)) = w.last::<ChunkRow>(range.clone())? {
+                w.remove::<ChunkRow>(&key)?;
+            }
+            Ok(w.remove::<StreamRow>(stream)?.is_some())
+        }
+    }
+}
+
+fn write_receipt(
+    w: &mut Write,
+    receipts_max: u64,
+    retired: &Retired,
+    what: String,
+    why: &str,
+    at: Option<i64>,
+) -> Result<()> {
+    if receipts_max == 0 {
+        return Ok(());
+    }
+    let id = w.next_receipt_id()?;
+    let row = ReceiptRow {
+        commit: w.commit_seq(),
+        what,
+        why: why.to_owned(),
+        at,
+        objects: retired.objects,
+        bytes: retired.bytes,
+    };
+    w.put(&id, &row)?;
+    if let Some(oldest) = id.0.checked_sub(receipts_max) {
+        w.remove::<ReceiptRow>(&ReceiptId(oldest))?;
+    }
+    Ok(())
+}
+
+/// The stream must stand.
+pub(super) fn check_stream(row: Option<StreamRow>, stream: StreamId) -> Result<StreamRow> {
+    row.ok_or_else(|| unknown("read", stream))
+}

@@ -1,0 +1,214 @@
+//! Seal: contents become durable, immutable bytes that no row names yet.
+//!
+//! ```text
+//!   contents --- [seal] ---> SealedSet --- [take_in], inside one transaction ---> objects
+//!                               \--- dropped: its files are rubbish, and removed
+//! ```
+//! P3: everything here is synced, names included, before a transaction may name it. Whether some
+//! content is stored already is looked up here and decided again inside that transaction.
+
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::fetch::FileCache;
+use crate::digest::Digest;
+use crate::error::Result;
+use crate::format::layout;
+use crate::ids::{ObjectId, UniqueId};
+use crate::manifest::{ObjectRow, Reading};
+use crate::sealed::{self, Builder, Built, Extent, Label};
+
+/// Bytes to store as one object.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    /// What the sealed file's footer says of it.
+    pub(crate) about: Vec<u8>,
+    /// The row that will refer to it: table and key, for the label.
+    pub(crate) referrer: Option<(u8, Vec<u8>)>,
+}
+
+/// Where a content's bytes are before its transaction.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    /// The same as an earlier content of this set.
+    Same(usize),
+    /// In an object that stood, and whose bytes were read and verified, when we looked.
+    Known { object: ObjectId, row: ObjectRow },
+    /// Small enough for the manifest.
+    Inline,
+    /// In a file of this set.
+    Extent { file: usize, offset: u64, stored_len: u64 },
+}
+
+/// Files placed under `sealed/` by this process that no row names yet: the sweep leaves them be.
+pub(crate) type Building = Arc<Mutex<HashSet<UniqueId>>>;
+
+/// Durable bytes that await the transaction that names them.
+#[derive(Debug)]
+pub(crate) struct SealedSet {
+    pub(super) core: Arc<Core>,
+    pub(super) building: Building,
+    pub(super) contents: Vec<Content>,
+    pub(super) digests: Vec<Digest>,
+    pub(super) parts: Vec<Part>,
+    /// For each content, the objects of its digest that did not give its bytes back.
+    pub(super) unreadable: Vec<Vec<ObjectId>>,
+    pub(super) files: Vec<Built>,
+    /// Files that a committed row names now.
+    pub(super) committed: HashSet<usize>,
+}
+
+impl SealedSet {
+    /// Seals `contents`. The number of syncs follows the bytes, not the number of contents.
+    pub(crate) fn seal(
+        core: &Arc<Core>,
+        cache: &FileCache,
+        building: &Building,
+        contents: Vec<Content>,
+    ) -> Result<Self> {
+        let digests: Vec<Digest> = contents.iter().map(|c| Digest::of(&c.bytes)).collect();
+        let mut set = Self {
+            core: Arc::clone(core),
+            building: Arc::clone(building),
+            parts: Vec::with_capacity(contents.len()),
+            unreadable: vec![Vec::new(); contents.len()],
+            contents,
+            digests,
+            files: Vec::new(),
+            committed: HashSet::new(),
+        };
+        let mut first: HashMap<Digest, usize> = HashMap::new();
+        let mut to_build = Vec::new();
+        for index in 0..set.contents.len() {
+            let digest = set.digests[index];
+            let part = if let Some(&earlier) = first.get(&digest) {
+                Part::Same(earlier)
+            } else {
+                first.insert(digest, index);
+                set.look_up(cache, index)?
+            };
+            if matches!(part, Part::Extent { .. }) {
+                to_build.push(index);
+            }
+            set.parts.push(part);
+        }
+        set.build(&to_build)?;
+        Ok(set)
+    }
+
+    /// Whether content `index` is stored already, and reads; else where it must go.
+    fn look_up(&mut self, cache: &FileCache, index: usize) -> Result<Part> {
+        let content = &self.contents[index];
+        let snapshot = self.core.snapshot()?;
+        for (object, row) in snapshot.object_of(&self.digests[index])? {
+            if super::fetch::holds(&self.core, cache, &snapshot, object, &row, &content.bytes)? {
+                return Ok(Part::Known { object, row });
+            }
+            self.unreadable[index].push(object);
+        }
+        if content.bytes.len() as u64 <= self.core.limits.object_inline_bytes_max {
+            return Ok(Part::Inline);
+        }
+        Ok(Part::Extent { file: 0, offset: 0, stored_len: 0 })
+    }
+
+    /// Builds, syncs and places files that hold the contents `indexes`.
+    pub(super) fn build(&mut self, indexes: &[usize]) -> Result<()> {
+        let first_file = self.files.len();
+        let mut open: Option<(Builder, UniqueId, Vec<usize>)> = None;
+        for &index in indexes {
+            let (mut builder, unique, mut members) = match open.take() {
+                Some(open) => open,
+                None => {
+                    let (builder, unique) = self.begin()?;
+                    (builder, unique, Vec::new())
+                }
+            };
+            let content = &self.contents[index];
+            let extent = Extent {
+                digest: self.digests[index],
+                len: content.bytes.len() as u64,
+                codec: 0,
+                about: &content.about,
+            };
+            let at = builder.add(&extent, &content.bytes)?;
+            let file = self.files.len();
+            let part = Part::Extent { file, offset: at.offset, stored_len: at.stored_len };
+            self.parts_at(index, part);
+            members.push(index);
+            if builder.content_len() >= self.core.limits.sealed_file_bytes {
+                self.finish(builder, unique, &members)?;
+            } else {
+                open = Some((builder, unique, members));
+            }
+        }
+        if let Some((builder, unique, members)) = open {
+            self.finish(builder, unique, &members)?;
+        }
+        let folders = self.core.manifest.meta().sealed_folders;
+        sealed::place(&self.core.disk, &self.core.root, &self.files[first_file..], folders)
+            .inspect_err(|e| self.core.halt_if_sync_failed(e))
+    }
+
+    fn parts_at(&mut self, index: usize, part: Part) {
+        if let Some(slot) = self.parts.get_mut(index) {
+            *slot = part;
+        }
+    }
+
+    fn begin(&self) -> Result<(Builder, UniqueId)> {
+        let me = self.core.check_write("seal")?;
+        let unique = self.core.unique()?;
+        let (disk, root) = (&self.core.disk, &self.core.root);
+        let builder = Builder::create(disk, root, me.owner, unique, self.core.limits.block_bytes)?;
+        Ok((builder, unique))
+    }
+
+    fn finish(&mut self, builder: Builder, unique: UniqueId, members: &[usize]) -> Result<()> {
+        let label = Label {
+            store: self.core.manifest.meta().store,
+            referrers: members.iter().filter_map(|&i| self.contents[i].referrer.clone()).collect(),
+            inputs: Vec::new(),
+            commit: self.core.manifest.commit_seq(),
+        };
+        self.building.lock().insert(unique);
+        let built = builder.finish(&label).inspect_err(|e| {
+            self.core.halt_if_sync_failed(e);
+            self.building.lock().remove(&unique);
+        })?;
+        self.files.push(built);
+        Ok(())
+    }
+
+    /// The digest of each content.
+    pub(crate) fn digests(&self) -> &[Digest] {
+        &self.digests
+    }
+
+    pub(super) fn path_of(&self, file: usize) -> Option<PathBuf> {
+        let built = self.files.get(file)?;
+        let folders = self.core.manifest.meta().sealed_folders;
+        Some(layout::sealed(&self.core.root, &built.digest, built.unique, folders))
+    }
+}
+
+impl Drop for SealedSet {
+    /// Takes away what no row names. Left-overs are orphans, which reclaim removes.
+    fn drop(&mut self) {
+        for file in 0..self.files.len() {
+            let unique = self.files[file].unique;
+            if !self.committed.contains(&file)
+                && self.core.condition.is_working()
+                && let Some(path) = self.path_of(file)
+            {
+                self.core.disk.mark(crate::vfs::Step::PublishDrop);
+                let _ = self.core.disk.unlink(&path);
+            }
+            self.building.lock().remove(&unique);
+        }
+    }
+}

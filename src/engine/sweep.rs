@@ -1,0 +1,100 @@
+//! Sweep: files of ours that no row names are rubbish, and removed. A name that is not ours is a
+//! stray, and never touched.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::core::Core;
+use super::reclaim::Reclaimed;
+use super::seal::Building;
+use crate::error::{Error, Result};
+use crate::format::layout;
+use crate::ids::{OwnerId, UniqueId};
+use crate::manifest::{FileRow, JournalRow, Reading};
+use crate::vfs::{Entry, EntryKind, Step};
+
+/// Removes sealed files that no row names and that no publication of ours is about to name.
+pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaimed) -> Result<()> {
+    let mut found = Vec::new();
+    for folder in 0..core.manifest.meta().sealed_folders {
+        let path = layout::sealed_folder(&core.root, folder);
+        for entry in list(core, &path)? {
+            if let Some((digest, unique)) = layout::parse_sealed(&entry.name) {
+                found.push((path.join(&entry.name), digest, unique));
+            }
+        }
+    }
+    // In this order: what is published after we listed is in neither set, and not in the list.
+    let in_flight: HashSet<UniqueId> = building.lock().clone();
+    let named = named_files(core)?;
+    for (path, digest, unique) in found {
+        if in_flight.contains(&unique) || named.contains(&(digest, unique)) {
+            continue;
+        }
+        let meta = core.disk.meta(&path).map_err(|e| Error::io("sweep", path.display(), e))?;
+        core.disk.mark(Step::ReclaimSweep);
+        unlink_quietly(core, &path)?;
+        done.orphans += 1;
+        done.orphan_bytes += meta.map_or(0, |meta| meta.len);
+    }
+    Ok(())
+}
+
+fn named_files(core: &Core) -> Result<HashSet<(crate::digest::Digest, UniqueId)>> {
+    let mut named = HashSet::new();
+    core.snapshot()?.scan::<FileRow>(.., &mut |_, row| {
+        named.insert((row.digest, row.unique));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(named)
+}
+
+/// Removes what ended owners were building, their lock files, and journals that no row names:
+/// nothing in those was ever acknowledged, or all of it is sealed.
+pub(super) fn sweep_ended(core: &Core, living: &[OwnerId]) -> Result<u64> {
+    let mut swept = 0;
+    core.disk.mark(Step::OpenSweep);
+    let tmp = layout::tmp_dir(&core.root);
+    for entry in list(core, &tmp)? {
+        if layout::parse_tmp(&entry.name).is_some_and(|(owner, _)| !living.contains(&owner)) {
+            unlink_quietly(core, &tmp.join(&entry.name))?;
+            swept += 1;
+        }
+    }
+    let journals = layout::journal_dir(&core.root);
+    let files = list(core, &journals)?;
+    let snapshot = core.snapshot()?;
+    for entry in files {
+        if let Some(key) = layout::parse_journal(&entry.name)
+            && !living.contains(&key.0)
+            && snapshot.get::<JournalRow>(&key)?.is_none()
+        {
+            unlink_quietly(core, &journals.join(&entry.name))?;
+            swept += 1;
+        }
+    }
+    drop(snapshot);
+    let owners = layout::owners_dir(&core.root);
+    for entry in list(core, &owners)? {
+        if layout::parse_owner_lock(&entry.name).is_some_and(|owner| !living.contains(&owner)) {
+            unlink_quietly(core, &owners.join(&entry.name))?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+fn list(core: &Core, path: &Path) -> Result<Vec<Entry>> {
+    let entries = core.disk.list(path).map_err(|e| Error::io("sweep", path.display(), e))?;
+    Ok(entries.into_iter().filter(|entry| entry.kind == EntryKind::File).collect())
+}
+
+fn unlink_quietly(core: &Core, path: &Path) -> Result<()> {
+    match core.disk.unlink(path) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io("sweep", path.display(), e)),
+    }
+}

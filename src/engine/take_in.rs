@@ -1,0 +1,230 @@
+//! Inside the transaction: sealed bytes become objects, or turn out to be stored already.
+//!
+//! P4: "already stored" counts only together with taking the reference, so it is decided here, in
+//! the transaction that writes the referring row.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+
+use super::fetch::{self, FileCache};
+use super::seal::{Part, SealedSet};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CommitSeq, FileId, ObjectId};
+use crate::manifest::{Committed, FileRow, FileState, InlineRow, ObjectRow, Place, Reading, Write};
+use crate::protection::Protection;
+use crate::sealed::Built;
+use crate::vfs::Step;
+
+/// Why a transaction was given up, to be tried again.
+#[derive(Debug, Clone, Copy)]
+enum Again {
+    /// The object that held this content went meanwhile: store our own copy.
+    Gone(usize),
+    /// Another publication stored this content meanwhile: read and verify it first.
+    Stored(usize, ObjectId),
+}
+
+/// How often contents may come and go under a publication before it gives up.
+const TRIES_MAX: usize = 64;
+
+impl SealedSet {
+    /// Publishes: ONE transaction takes the contents in and lets `refer` write the rows that refer
+    /// to them, object by object in the order of the contents.
+    pub(crate) fn publish<T>(
+        mut self,
+        cache: &FileCache,
+        step: Step,
+        refer: impl Fn(&mut Write, &[ObjectId]) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        for _ in 0..TRIES_MAX {
+            let again = RefCell::new(None);
+            let core = self.core.clone();
+            let tried = core.transact(step, |w| {
+                let (objects, used) = self.take_in(w, &again)?;
+                Ok((refer(w, &objects)?, used))
+            });
+            match (tried, again.into_inner()) {
+                (Ok(committed), _) => {
+                    let (value, used) = committed.value;
+                    self.committed = used;
+                    let Committed { settled, commit, count, .. } = committed;
+                    return Ok(Committed { value, settled, commit, count });
+                }
+                (Err(_), Some(Again::Gone(index))) => self.build(&[index])?,
+                (Err(_), Some(Again::Stored(index, object))) => {
+                    self.verify_stored(cache, index, object)?;
+                }
+                (Err(e), None) => {
+                    if e.kind() == ErrorKind::OutcomeUnknown {
+                        // P8: a row may name these files: delete nothing.
+                        self.committed = (0..self.files.len()).collect();
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        let cause = format!("its content came and went {TRIES_MAX} times; call again");
+        Err(Error::new(ErrorKind::Conflict, "publish", "objects", cause))
+    }
+
+    fn verify_stored(&mut self, cache: &FileCache, index: usize, object: ObjectId) -> Result<()> {
+        let snapshot = self.core.snapshot()?;
+        let Some(row) = snapshot.get::<ObjectRow>(&object)? else { return Ok(()) };
+        let bytes = &self.contents[index].bytes;
+        if fetch::holds(&self.core, cache, &snapshot, object, &row, bytes)? {
+            self.parts[index] = Part::Known { object, row };
+        } else {
+            self.unreadable[index].push(object);
+        }
+        Ok(())
+    }
+
+    /// Gives each content its object. Returns the objects, and which of our files are named now.
+    fn take_in(
+        &self,
+        w: &mut Write,
+        again: &RefCell<Option<Again>>,
+    ) -> Result<(Vec<ObjectId>, HashSet<usize>)> {
+        let mut objects: Vec<ObjectId> = Vec::with_capacity(self.parts.len());
+        let mut files: BTreeMap<usize, FileId> = BTreeMap::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            let object = match part {
+                Part::Same(earlier) => objects[*earlier],
+                Part::Known { object, row } => {
+                    let stands = w.get::<ObjectRow>(object)?.as_ref() == Some(row);
+                    if !stands && Protection::DedupeInTransaction.is_on() {
+                        return give_up(again, Again::Gone(index));
+                    }
+                    *object
+                }
+                Part::Inline | Part::Extent { .. } => self.store(w, again, index, &mut files)?,
+            };
+            objects.push(object);
+        }
+        Ok((objects, files.into_keys().collect()))
+    }
+
+    /// Writes the rows of one content that is not stored yet.
+    fn store(
+        &self,
+        w: &mut Write,
+        again: &RefCell<Option<Again>>,
+        index: usize,
+        files: &mut BTreeMap<usize, FileId>,
+    ) -> Result<ObjectId> {
+        let digest = self.digests[index];
+        let bytes = &self.contents[index].bytes;
+        for (object, row) in w.object_of(&digest)? {
+            match row.place {
+                Place::Inline => {
+                    if w.get::<InlineRow>(&object)?.is_some_and(|inline| inline.bytes == *bytes) {
+                        return Ok(object);
+                    }
+                }
+                Place::Extent { .. } if self.is_new_since(index, object) => {
+                    return give_up(again, Again::Stored(index, object));
+                }
+                // It stood when we looked and did not give these bytes back: ours takes its place,
+                // so that everything that refers to it reads again.
+                Place::Extent { .. } => {
+                    if self.heal(w, index, object, &row, files)? {
+                        return Ok(object);
+                    }
+                }
+            }
+        }
+        let object = w.next_object_id()?;
+        let row = match self.extent_row(w, index, files)? {
+            Some(row) => row,
+            None => {
+                w.put(&object, &InlineRow { bytes: bytes.clone() })?;
+                let len = bytes.len() as u64;
+                ObjectRow { digest, len, stored_len: len, codec: 0, place: Place::Inline }
+            }
+        };
+        w.put(&object, &row)?;
+        if let Place::Extent { file, .. } = row.place {
+            count_live(w, file, row.stored_len)?;
+        }
+        Ok(object)
+    }
+
+    /// The row of a content that lies in one of our files; gives that file its id and its row.
+    fn extent_row(
+        &self,
+        w: &mut Write,
+        index: usize,
+        files: &mut BTreeMap<usize, FileId>,
+    ) -> Result<Option<ObjectRow>> {
+        let Part::Extent { file, offset, stored_len } = self.parts[index] else { return Ok(None) };
+        let id = match files.get(&file) {
+            Some(id) => *id,
+            None => {
+                let id = w.next_file_id()?;
+                files.insert(file, id);
+                w.put(&id, &file_row(&self.files[file], w.commit_seq()))?;
+                id
+            }
+        };
+        Ok(Some(ObjectRow {
+            digest: self.digests[index],
+            len: self.contents[index].bytes.len() as u64,
+            stored_len,
+            codec: 0,
+            place: Place::Extent { file: id, offset },
+        }))
+    }
+
+    /// Points a damaged object at our copy of its bytes; only where that takes the same room.
+    fn heal(
+        &self,
+        w: &mut Write,
+        index: usize,
+        object: ObjectId,
+        damaged: &ObjectRow,
+        files: &mut BTreeMap<usize, FileId>,
+    ) -> Result<bool> {
+        match self.extent_row(w, index, files)? {
+            Some(ours) if ours.stored_len == damaged.stored_len => {
+                w.move_object(object, damaged.place, ours.place)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether an object was born after this set looked for its content.
+    fn is_new_since(&self, index: usize, object: ObjectId) -> bool {
+        !self.unreadable[index].contains(&object)
+    }
+}
+
+/// The row of a file that is just being named: all of its extents are dead until an object enters.
+pub(super) fn file_row(built: &Built, sealed: CommitSeq) -> FileRow {
+    FileRow {
+        digest: built.digest,
+        unique: built.unique,
+        len: built.len,
+        framing: built.framing,
+        live: 0,
+        dead: built.len.saturating_sub(built.framing),
+        state: FileState::Sealed,
+        sealed,
+    }
+}
+
+/// A new object entered `file`: bytes that were dead there are live.
+fn count_live(w: &mut Write, file: FileId, bytes: u64) -> Result<()> {
+    let mut row = w.require::<FileRow>(&file)?;
+    let Some(dead) = row.dead.checked_sub(bytes) else {
+        let cause = "its objects take more than its extents";
+        return Err(Error::damage("publish", format!("file {file}"), cause));
+    };
+    row.dead = dead;
+    row.live += bytes;
+    w.put(&file, &row)
+}
+
+fn give_up<T>(again: &RefCell<Option<Again>>, why: Again) -> Result<T> {
+    *again.borrow_mut() = Some(why);
+    Err(Error::new(ErrorKind::Conflict, "publish", "objects", "looked up again"))
+}

@@ -1,0 +1,5 @@
+//! The engine as a whole: what a store does from birth to its last byte, on the simulated disk and
+//! on the real one.
+
+mod road;
+mod support;
