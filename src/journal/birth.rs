@@ -2,17 +2,15 @@
 //! the first acknowledgement comes after that: a row without its file is damage, a file without a
 //! row is rubbish, and neither happens by a crash.
 
-use std::sync::Arc;
-
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::frame::{HEADER_BYTES, Header, Salt};
 use crate::format::layout;
 use crate::ids::{Generation, Sequence, StreamId};
 use crate::protection::Protection;
 use crate::vfs::{Access, File, Step, write_all_at};
 
-use super::commit::JournalConfig;
-use super::writer::{Failure, OpenFile, fill_with_zeros};
+use super::append::JournalConfig;
+use super::open_file::{Failure, OpenFile, fill_with_zeros};
 
 /// Who keeps the rows of journal files.
 ///
@@ -84,13 +82,4 @@ fn fill(
         config.disk.sync_dir(&dir).map_err(|e| Failure::of_sync("sync", &dir, e))?;
     }
     Ok(prewritten)
-}
-
-/// Commits the row of a file that has none yet.
-pub(super) fn register(registrar: &Arc<dyn Registrar>, file: &mut OpenFile) -> Result<(), Error> {
-    if !file.registered {
-        registrar.born(file.n, file.salt)?;
-        file.registered = true;
-    }
-    Ok(())
 }

@@ -1,72 +1,21 @@
-//! The journal as its users see it: frames are handed over here, and whoever waits first becomes
-//! the leader who writes and syncs for all.
+//! Group commit without a thread: whoever waits first becomes the leader who writes and syncs for all.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::frame::{FRAME_HEADER_BYTES, body_checksum, padded};
-use crate::format::record::{Record, body_len, encode_body};
-use crate::ids::{CommitSeq, Epoch, OwnerId, Sequence, StoreId, StreamId};
-use crate::limits::Limits;
-use crate::vfs::Disk;
 
-use super::birth::Registrar;
-use super::book::{Book, OpenJournal};
+use super::append::Journal;
+use super::open_file::Failure;
 use super::queue::{Queue, Standing};
-use super::ticket::{Level, Ticket};
-use super::writer::{Failure, Finished, Writer};
+use super::ticket::Level;
+use super::writer::Writer;
 
-/// What a journal is told when it begins.
-#[derive(Clone)]
-pub struct JournalConfig {
-    /// Where its files go.
-    pub disk: Arc<dyn Disk>,
-    /// The store directory; `journal/` in it exists.
-    pub root: PathBuf,
-    /// The store.
-    pub store: StoreId,
-    /// This opening of it.
-    pub owner: OwnerId,
-    /// Its number.
-    pub epoch: Epoch,
-    /// The bounds: queue, frame, file, prewrite, linger, budget.
-    pub limits: Limits,
-    /// The highest commit known durable, for the headers of new files.
-    pub commit: Arc<dyn Fn() -> CommitSeq + Send + Sync>,
-    /// The number of the first file.
-    pub first_n: u64,
-}
-
-impl fmt::Debug for JournalConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JournalConfig")
-            .field("root", &self.root)
-            .field("owner", &self.owner)
-            .finish()
-    }
-}
-
-/// The journal of one owner.
-///
-/// It may be used from many threads. No call holds a lock during I/O.
-pub struct Journal {
-    config: Arc<JournalConfig>,
-    pid: u32,
-    book: Arc<Mutex<Book>>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    queue: Queue,
+pub(super) struct State {
+    pub queue: Queue,
     /// Absent while a leader has it.
     writer: Option<Box<Writer>>,
-    poison: Option<Error>,
-    closed: bool,
+    pub poison: Option<Error>,
+    pub closed: bool,
     /// How many steps failed, and the last of them that did.
     failures: u64,
     failure: Option<Failed>,
@@ -79,12 +28,6 @@ struct Failed {
     /// ...that had not come further than this.
     standing: Standing,
     error: Error,
-}
-
-impl fmt::Debug for Journal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journal").field("owner", &self.config.owner).finish_non_exhaustive()
-    }
 }
 
 /// Poisons the journal when a leader unwinds, so that nobody waits for it.
@@ -104,218 +47,8 @@ impl Drop for Leadership<'_> {
 }
 
 impl Journal {
-    /// Begins a journal. It has no file until something is written.
-    pub fn new(config: JournalConfig, registrar: Arc<dyn Registrar>) -> Self {
-        let config = Arc::new(config);
-        let book = Arc::new(Mutex::new(Book::default()));
-        let writer = Writer::new(Arc::clone(&config), registrar, Arc::clone(&book));
-        Self {
-            pid: config.disk.pid(),
-            config,
-            book,
-            state: Mutex::new(State {
-                queue: Queue::default(),
-                writer: Some(Box::new(writer)),
-                poison: None,
-                closed: false,
-                failures: 0,
-                failure: None,
-            }),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Takes in one frame: all of `records`, or none, will be there after a crash.
-    ///
-    /// # Durability
-    /// None: the frame is *Accepted*, in memory.
-    ///
-    /// # Errors
-    /// `LimitExceeded` at `frame_bytes_max` (the group is too large), or at `queue_bytes` (write what
-    /// is queued first: [`flush`](Self::flush)); `Invalid` without records; `Halted` with the root
-    /// cause; `Closed`; `Forked`.
-    pub fn enqueue(&self, records: impl AsRef<[Record]>) -> Result<Ticket> {
-        let records = records.as_ref();
-        let refuse =
-            |kind, limit: &str, cause: String| Err(Error::new(kind, "append", limit, cause));
-        if records.is_empty() {
-            return refuse(ErrorKind::Invalid, "records", "a frame holds at least one".into());
-        }
-        self.check_process()?;
-        let bytes = padded(FRAME_HEADER_BYTES + body_len(records)) as u64;
-        let limits = &self.config.limits;
-        if bytes > limits.frame_bytes_max {
-            let cause = format!("{bytes} bytes in one group, {} allowed", limits.frame_bytes_max);
-            return refuse(ErrorKind::LimitExceeded, "frame_bytes_max", cause);
-        }
-        let body = encode_body(records);
-        let sum = body_checksum(&body);
-        let places = records.iter().map(Record::place).collect();
-        let now = self.config.disk.monotonic_nanos();
-
-        let mut state = self.state.lock();
-        if let Some(root) = &state.poison {
-            return Err(root.clone().as_kind(ErrorKind::Halted));
-        }
-        if state.closed {
-            return refuse(ErrorKind::Closed, "journal", "it was finished".into());
-        }
-        let queued = state.queue.bytes();
-        if !state.queue.is_empty() && queued + bytes > limits.queue_bytes {
-            let cause = format!("{queued} bytes wait, {} allowed", limits.queue_bytes);
-            return refuse(ErrorKind::LimitExceeded, "queue_bytes", cause);
-        }
-        Ok(Ticket { position: state.queue.push(body, sum, places, now) })
-    }
-
-    /// Returns when the frame is as sure as `level` asks.
-    ///
-    /// # Errors
-    /// `DiskFull` or `Io` when a write failed: the frame stays queued, in its place, and the next
-    /// call that waits tries again. `OutcomeUnknown` when a sync failed over it: it may or may not be
-    /// there when the store is opened again. `Halted` when it never reached the disk because of
-    /// an earlier failure. Each carries the root cause.
-    pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
-        self.check_process()?;
-        let state = self.state.lock();
-        if level == Level::Accepted {
-            return state
-                .poison
-                .as_ref()
-                .map_or(Ok(()), |root| Err(root.clone().as_kind(ErrorKind::Halted)));
-        }
-        self.drive(state, ticket.position, level)
-    }
-
-    /// Returns when all that was enqueued before is durable. Where nothing is new no I/O is done,
-    /// otherwise one data sync (and what the birth of a file takes).
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn barrier(&self) -> Result<()> {
-        self.up_to(|queue| queue.last_open(), Level::Durable)
-    }
-
-    /// Returns when all that was enqueued before is written.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn flush(&self) -> Result<()> {
-        self.up_to(|queue| queue.last_unwritten(), Level::Written)
-    }
-
-    /// Before the records below `sealed_upto` are published: makes durable every frame of which some
-    /// records are below it and some are not, so that no observation is ever half there. Frames that
-    /// came before such a frame are written with it. No I/O where there is none.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn flush_partly_sealed(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) -> Result<()> {
-        self.up_to(|queue| queue.last_partly_sealed(sealed_upto), Level::Durable)
-    }
-
-    /// After a publication: frames still queued, whose every record lies below its stream's
-    /// `sealed_upto`, are durable without the journal. Their tickets say so, and they are dropped.
-    pub fn settle(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) {
-        if self.state.lock().queue.settle(sealed_upto) {
-            self.changed.notify_all();
-        }
-    }
-
-    /// Whether the oldest queued frame has waited for `linger_millis` at `now_nanos`, by the disk's
-    /// monotonic clock: [`flush`](Self::flush) then.
-    pub fn linger_due(&self, now_nanos: u64) -> bool {
-        let linger = self.config.limits.linger_millis.saturating_mul(1_000_000);
-        let oldest = self.state.lock().queue.oldest_nanos();
-        oldest.is_some_and(|at| now_nanos.saturating_sub(at) >= linger)
-    }
-
-    /// Bytes accepted and not yet written.
-    pub fn queued_bytes(&self) -> u64 {
-        self.state.lock().queue.bytes()
-    }
-
-    /// Stops the journal for ever, for a cause outside it. The first cause stays.
-    pub fn poison(&self, cause: Error) {
-        self.state.lock().poison.get_or_insert(cause);
-        self.changed.notify_all();
-    }
-
-    /// What stopped the journal.
-    pub fn poisoned(&self) -> Option<Error> {
-        self.state.lock().poison.clone()
-    }
-
-    /// Every file of this opening that was not [forgotten](Self::forget).
-    pub fn files(&self) -> Vec<OpenJournal> {
-        self.book.lock().files()
-    }
-
-    /// The finished files, oldest first, that must go for the sum of all to be at most
-    /// `journal_budget_bytes`: the engine enqueues the records in them that are not sealed yet
-    /// again, makes them durable, and lets the files go. Spent files are not among them.
-    pub fn over_budget(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) -> Vec<OpenJournal> {
-        self.book.lock().over_budget(self.config.limits.journal_budget_bytes, sealed_upto)
-    }
-
-    /// File `n` is gone.
-    pub fn forget(&self, n: u64) {
-        self.book.lock().forget(n);
-    }
-
-    /// Finishes the open file, if there is one, so that it can be let go; what is queued goes to the
-    /// next one. The registrar is told.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait), and those of the registrar.
-    pub fn roll(&self) -> Result<()> {
-        self.check_process()?;
-        self.led(|writer| writer.finish_open())
-    }
-
-    /// Makes all durable and closes the journal: nothing more is taken in. Returns what was open; the
-    /// registrar is not told of it, so that the caller can close everything in one transaction.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait). The call may be repeated, unless the journal is poisoned.
-    pub fn finish(&self) -> Result<Vec<Finished>> {
-        self.state.lock().closed = true;
-        self.flush()?;
-        let finished = self.led(|writer| {
-            let finished = writer.settle_open()?;
-            if let Some(finished) = &finished {
-                writer.close_open(finished.n);
-            }
-            Ok(finished)
-        })?;
-        Ok(finished.into_iter().collect())
-    }
-
-    /// G18: a forked child shares the file, but neither the queue nor the lock that guards it.
-    fn check_process(&self) -> Result<()> {
-        match self.config.disk.pid() {
-            pid if pid == self.pid => Ok(()),
-            pid => {
-                let cause = format!("opened by process {}, used by {pid}", self.pid);
-                Err(Error::new(ErrorKind::Forked, "append to", self.config.root.display(), cause))
-            }
-        }
-    }
-
-    fn up_to(&self, last: impl FnOnce(&Queue) -> Option<u64>, level: Level) -> Result<()> {
-        self.check_process()?;
-        let state = self.state.lock();
-        match last(&state.queue) {
-            Some(position) => self.drive(state, position, level),
-            None => match &state.poison {
-                Some(root) => Err(root.clone().as_kind(ErrorKind::Halted)),
-                None => Ok(()),
-            },
-        }
-    }
-
     /// Waits for a leader to bring the frame to `level`, or leads.
-    fn drive<'a>(
+    pub(super) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         position: u64,
@@ -396,7 +129,7 @@ impl Journal {
     }
 
     /// Leads once for something else than frames.
-    fn led<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T> {
+    pub(super) fn led<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T> {
         let mut state = self.state.lock();
         let mut writer = loop {
             if let Some(root) = &state.poison {
@@ -434,6 +167,17 @@ impl Failed {
 }
 
 impl State {
+    pub fn new(writer: Writer) -> Self {
+        Self {
+            queue: Queue::default(),
+            writer: Some(Box::new(writer)),
+            poison: None,
+            closed: false,
+            failures: 0,
+            failure: None,
+        }
+    }
+
     fn note(&mut self, failure: Option<Failure>, upto: u64, standing: Standing) {
         match failure {
             None => {}

@@ -25,19 +25,22 @@
 //!   full), or no byte ever again (anything else).
 //! - No lock is held during I/O. `enqueue` never waits.
 
+mod append;
 mod birth;
 mod book;
 mod commit;
+mod open_file;
 mod queue;
+mod reader;
 mod scan;
 mod ticket;
 mod window;
 mod writer;
 
 pub use crate::format::record::{Payload, Place, Record};
+pub use append::{Journal, JournalConfig};
 pub use birth::Registrar;
 pub use book::OpenJournal;
-pub use commit::{Journal, JournalConfig};
 pub use scan::{
     Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, scan_behind, sync_before_trust,
 };

@@ -1,5 +1,7 @@
 //! What a caller holds of a frame that it handed over, and how sure it may ask to be.
 
+use crate::ids::OwnerId;
+
 /// How sure a caller is of what it handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -11,9 +13,17 @@ pub enum Level {
     Durable,
 }
 
-/// One frame of one [`Journal`](super::Journal), by its place in the order of acceptance.
+/// One frame of one [`Journal`](super::Journal), by its place in the order of acceptance. A ticket of
+/// another opening is refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
+    pub(super) owner: OwnerId,
+    pub(super) position: u64,
+}
+
+impl Ticket {
     /// Its position, from 1.
-    pub position: u64,
+    pub fn position(&self) -> u64 {
+        self.position
+    }
 }
