@@ -3,6 +3,8 @@
 
 mod journal {
     mod commit;
+    mod faults;
+    mod faulty;
     mod rig;
     mod tail;
 }

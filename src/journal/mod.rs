@@ -41,8 +41,6 @@ pub use crate::format::record::{Payload, Place, Record};
 pub use append::{Journal, JournalConfig};
 pub use birth::Registrar;
 pub use book::OpenJournal;
-pub use scan::{
-    Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, scan_behind, sync_before_trust,
-};
+pub use scan::{Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, sync_before_trust};
 pub use ticket::{Level, Ticket};
 pub use writer::Finished;

@@ -18,7 +18,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::format::frame::{FRAME_ALIGN, HEADER_BYTES, Header, HeaderFault, Salt, VERSION};
+use crate::format::frame::{HEADER_BYTES, Header, HeaderFault, Salt, VERSION};
 use crate::format::record::Record;
 use crate::ids::{OwnerId, StoreId};
 use crate::protection::Protection;
@@ -66,7 +66,7 @@ pub enum Tail {
     Damaged {
         /// Where it begins.
         offset: u64,
-        /// Where the next valid frame begins, for [`scan_behind`]; or what was known durable ends.
+        /// Where the next frame header that is valid stands; or where what was known durable ends.
         upto: u64,
     },
 }
@@ -136,35 +136,6 @@ pub fn scan(disk: &dyn Disk, path: &Path, expect: &Expect, on_frame: OnFrame<'_>
     found.header = Some(header);
     found.end = HEADER_BYTES as u64;
     reader.frames(header.salt, &mut found, on_frame)?;
-    Ok(found)
-}
-
-/// As [`scan`], from `from` on, which is a multiple of 8: what lies behind damage, for whoever
-/// salvages. The file's header is not read, so `expect.salt` must be given.
-///
-/// # Errors
-/// As [`scan`]; `Invalid` without a salt.
-pub fn scan_behind(
-    disk: &dyn Disk,
-    path: &Path,
-    expect: &Expect,
-    from: u64,
-    on_frame: OnFrame<'_>,
-) -> Result<Scan> {
-    let Some(salt) = expect.salt.filter(|_| from.is_multiple_of(FRAME_ALIGN as u64)) else {
-        let cause = "give the salt, and an offset that is a multiple of 8";
-        return Err(Error::invalid("scan", path.display(), cause));
-    };
-    let mut reader = Reader::open(disk, path, expect)?;
-    let mut found = Scan {
-        header: None,
-        end: from,
-        synced_up_to: expect.end.unwrap_or(0),
-        frames: 0,
-        records: 0,
-        tail: Tail::Clean,
-    };
-    reader.frames(salt, &mut found, on_frame)?;
     Ok(found)
 }
 

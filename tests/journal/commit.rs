@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sealstone::error::ErrorKind;
-use sealstone::ids::Sequence;
+use sealstone::ids::{OwnerId, Sequence};
 use sealstone::journal::{Level, Tail};
 
+use super::faulty::FaultyDisk;
 use super::rig::*;
 
 /// Does a barrier cost one data sync, however many frames wait, and nothing when nothing is new?
@@ -191,26 +192,24 @@ fn nothing_is_acknowledged_before_the_row_of_its_file() {
 /// G18: can a handle that was carried into another process write?
 #[test]
 fn g18_another_process_is_refused() {
-    let disk = Turncoat { disk: fresh_disk(1), pid: 1000.into() };
-    let disk = Arc::new(disk);
-    let rig = Rig::new(limits());
-    let config = sealstone::journal::JournalConfig {
-        disk: disk.clone(),
-        root: root().to_owned(),
-        store: STORE,
-        owner: OWNER,
-        epoch: sealstone::ids::Epoch(1),
-        limits: limits(),
-        commit: Arc::new(|| sealstone::ids::CommitSeq(0)),
-        first_n: 0,
-    };
-    let journal = sealstone::journal::Journal::new(config, rig.rows.clone());
-    let ticket = journal.enqueue(numbered(0, 1)).unwrap();
-    disk.pid.store(1001, Ordering::Relaxed);
-    assert_eq!(journal.enqueue(numbered(1, 2)).unwrap_err().kind(), ErrorKind::Forked);
-    assert_eq!(journal.wait(&ticket, Level::Durable).unwrap_err().kind(), ErrorKind::Forked);
-    assert_eq!(journal.barrier().unwrap_err().kind(), ErrorKind::Forked);
-    assert_eq!(journal.finish().unwrap_err().kind(), ErrorKind::Forked);
-    disk.pid.store(1000, Ordering::Relaxed);
-    assert!(journal.finish().unwrap()[0].end > 88, "the parent is untouched");
+    let disk = fresh_disk(1);
+    let door = Arc::new(FaultyDisk::new(disk.clone()));
+    let rig = Rig::through(disk, door.clone(), limits());
+    let ticket = rig.journal.enqueue(numbered(0, 1)).unwrap();
+    door.become_process(1001);
+    assert_eq!(rig.journal.enqueue(numbered(1, 2)).unwrap_err().kind(), ErrorKind::Forked);
+    assert_eq!(rig.journal.wait(&ticket, Level::Durable).unwrap_err().kind(), ErrorKind::Forked);
+    assert_eq!(rig.journal.barrier().unwrap_err().kind(), ErrorKind::Forked);
+    assert_eq!(rig.journal.finish().unwrap_err().kind(), ErrorKind::Forked);
+    door.become_process(1000);
+    assert!(rig.journal.finish().unwrap()[0].end > 88, "the parent is untouched");
+}
+
+/// Is a ticket of an earlier opening taken for one of this one, and so acknowledged?
+#[test]
+fn a_ticket_of_another_opening_is_refused() {
+    let (ours, theirs) = (Rig::new(limits()), Rig::owned_by(OwnerId([9; 16])));
+    let ticket = theirs.journal.enqueue(numbered(0, 1)).unwrap();
+    let refused = ours.journal.wait(&ticket, Level::Durable).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
 }

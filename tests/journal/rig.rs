@@ -1,6 +1,5 @@
 //! A store directory on a simulated disk, a journal in it, and someone who keeps its rows.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +10,11 @@ use sealstone::format::frame::Salt;
 use sealstone::format::layout;
 use sealstone::ids::{CommitSeq, Epoch, Generation, OwnerId, Sequence, StoreId, StreamId};
 use sealstone::journal::{
-    Expect, FrameAt, Journal, JournalConfig, Payload, Record, Registrar, Scan, scan,
+    Expect, FrameAt, Journal, JournalConfig, Payload, Record, Registrar, Scan, Tail, scan,
 };
 use sealstone::limits::Limits;
 use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Meta, Sharing, Space, read_whole, write_all_at,
-};
+use sealstone::vfs::{Access, Disk, read_whole, write_all_at};
 
 pub const STORE: StoreId = StoreId([1; 16]);
 pub const OWNER: OwnerId = OwnerId([2; 16]);
@@ -105,12 +102,27 @@ impl Rig {
     }
 
     pub fn on(disk: SimDisk, limits: Limits) -> Self {
+        Self::through(disk.clone(), Arc::new(disk), limits)
+    }
+
+    /// The journal of another opening.
+    pub fn owned_by(owner: OwnerId) -> Self {
+        let disk = fresh_disk(7);
+        Self::whole(disk.clone(), Arc::new(disk), limits(), owner)
+    }
+
+    /// The journal writes to `disk` through `door`.
+    pub fn through(disk: SimDisk, door: Arc<dyn Disk>, limits: Limits) -> Self {
+        Self::whole(disk, door, limits, OWNER)
+    }
+
+    fn whole(disk: SimDisk, door: Arc<dyn Disk>, limits: Limits, owner: OwnerId) -> Self {
         let rows = Arc::new(Rows { disk: Some(disk.clone()), ..Rows::default() });
         let config = JournalConfig {
-            disk: Arc::new(disk.clone()),
+            disk: door,
             root: root().to_owned(),
             store: STORE,
-            owner: OWNER,
+            owner,
             epoch: Epoch(3),
             limits,
             commit: Arc::new(|| CommitSeq(9)),
@@ -124,6 +136,18 @@ impl Rig {
     pub fn scan(&self, n: u64) -> (Result<Scan>, Vec<Record>) {
         let row = self.rows.rows.lock().iter().find(|row| row.n == n).cloned();
         scan_on(&self.disk, n, row.as_ref())
+    }
+
+    /// All records of all files that have a row, in the order of the files, each scanned by its row.
+    pub fn recover(&self) -> Vec<Record> {
+        let mut all = Vec::new();
+        for row in self.rows.rows.lock().iter() {
+            let (found, mut records) = scan_on(&self.disk, row.n, Some(row));
+            let found = found.unwrap();
+            assert!(!matches!(found.tail, Tail::Damaged { .. }), "file {}: {found:?}", row.n);
+            all.append(&mut records);
+        }
+        all
     }
 
     /// The bytes of file `n`.
@@ -182,63 +206,14 @@ pub fn numbered(from: u64, upto: u64) -> Vec<Record> {
         .collect()
 }
 
-/// A simulated disk whose process changes, as after a fork.
-#[derive(Debug)]
-pub struct Turncoat {
-    pub disk: SimDisk,
-    pub pid: std::sync::atomic::AtomicU32,
+/// Counts what lies in the journal folder.
+pub trait ListJournals {
+    /// How many names.
+    fn list_journals(&self) -> usize;
 }
 
-impl Disk for Turncoat {
-    fn pid(&self) -> u32 {
-        self.pid.load(Ordering::Relaxed)
-    }
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        self.disk.open(path, access)
-    }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.disk.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.disk.unlink(path)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.disk.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.disk.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.disk.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.disk.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.disk.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.disk.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.disk.monotonic_nanos()
-    }
-    fn boot_id(&self) -> String {
-        self.disk.boot_id()
-    }
-    fn host(&self) -> String {
-        self.disk.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.disk.entropy(into)
+impl ListJournals for SimDisk {
+    fn list_journals(&self) -> usize {
+        self.list(&layout::journal_dir(root())).unwrap().len()
     }
 }

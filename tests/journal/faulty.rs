@@ -1,0 +1,222 @@
+//! A disk that fails as told, at a byte of a write, and that can become another process.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use sealstone::vfs::sim::SimDisk;
+use sealstone::vfs::{
+    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space,
+};
+
+/// Calls that a fault may hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Create,
+    Write,
+    SetLen,
+    Sync,
+    SyncDir,
+    Unlink,
+}
+
+/// The first call from number `at` on (of one kind, where given) fails with `error`; a write after
+/// `bytes` of it were taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    pub at: u64,
+    pub only: Option<Call>,
+    pub bytes: usize,
+    pub error: io::ErrorKind,
+    pub forever: bool,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    fault: Option<Fault>,
+    calls: Vec<Call>,
+    hit: Option<(u64, Call)>,
+}
+
+#[derive(Debug)]
+pub struct FaultyDisk {
+    disk: SimDisk,
+    pid: AtomicU32,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl FaultyDisk {
+    pub fn new(disk: SimDisk) -> Self {
+        Self { disk, pid: AtomicU32::new(1000), plan: Arc::default() }
+    }
+
+    pub fn become_process(&self, pid: u32) {
+        self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// Counts calls anew, and lets one of them fail.
+    pub fn plan(&self, fault: Option<Fault>) {
+        *self.plan.lock() = Plan { fault, ..Plan::default() };
+    }
+
+    /// The calls since the last plan, the failing ones included.
+    pub fn calls(&self) -> Vec<Call> {
+        self.plan.lock().calls.clone()
+    }
+
+    /// The first call that failed.
+    pub fn hit(&self) -> Option<(u64, Call)> {
+        self.plan.lock().hit
+    }
+}
+
+impl Plan {
+    /// How many bytes to take first, and the error, if this call fails.
+    fn call(&mut self, call: Call) -> Option<(usize, io::Error)> {
+        let number = self.calls.len() as u64;
+        self.calls.push(call);
+        let fault = self.fault?;
+        let meant = number >= fault.at && fault.only.is_none_or(|only| only == call);
+        if !meant || (self.hit.is_some() && !fault.forever) {
+            return None;
+        }
+        self.hit.get_or_insert((number, call));
+        Some((fault.bytes, fault.error.into()))
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    file: Arc<dyn File>,
+    plan: Arc<Mutex<Plan>>,
+    /// The rest of a write of which some bytes were taken.
+    failing: Mutex<Option<io::Error>>,
+}
+
+impl FaultyFile {
+    fn check(&self, call: Call) -> io::Result<()> {
+        self.plan.lock().call(call).map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+impl File for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn identity(&self) -> io::Result<Identity> {
+        self.file.identity()
+    }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        if let Some(error) = self.failing.lock().take() {
+            return Err(error);
+        }
+        match self.plan.lock().call(Call::Write) {
+            None => self.file.write_at(from, offset),
+            Some((bytes, error)) => match bytes.min(from.len()) {
+                0 => Err(error),
+                short => {
+                    *self.failing.lock() = Some(error);
+                    self.file.write_at(&from[..short], offset)
+                }
+            },
+        }
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check(Call::SetLen)?;
+        self.file.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.check(Call::Sync)?;
+        self.file.sync_data()
+    }
+    fn sync_all(&self) -> io::Result<()> {
+        self.check(Call::Sync)?;
+        self.file.sync_all()
+    }
+    fn evict(&self) -> io::Result<()> {
+        self.file.evict()
+    }
+    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
+        self.file.try_lock(range, sharing)
+    }
+    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
+        self.file.lock(range, sharing)
+    }
+    fn unlock(&self, range: LockRange) -> io::Result<()> {
+        self.file.unlock(range)
+    }
+    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
+        self.file.is_locked(range)
+    }
+}
+
+impl FaultyDisk {
+    fn check(&self, call: Call) -> io::Result<()> {
+        self.plan.lock().call(call).map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        if access == Access::CreateNew {
+            self.check(Call::Create)?;
+        }
+        let file = self.disk.open(path, access)?;
+        Ok(Arc::new(FaultyFile { file, plan: Arc::clone(&self.plan), failing: Mutex::default() }))
+    }
+    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
+        self.disk.meta(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.check(Call::Unlink)?;
+        self.disk.unlink(path)
+    }
+    fn mkdir(&self, path: &Path) -> io::Result<()> {
+        self.disk.mkdir(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        self.disk.list(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.check(Call::SyncDir)?;
+        self.disk.sync_dir(path)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.disk.space(path)
+    }
+    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.disk.lock_dir(path, sharing)
+    }
+    fn direct_io(&self, path: &Path) -> DirectIo {
+        self.disk.direct_io(path)
+    }
+    fn wall_nanos(&self) -> Option<i64> {
+        self.disk.wall_nanos()
+    }
+    fn monotonic_nanos(&self) -> u64 {
+        self.disk.monotonic_nanos()
+    }
+    fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+    fn boot_id(&self) -> String {
+        self.disk.boot_id()
+    }
+    fn host(&self) -> String {
+        self.disk.host()
+    }
+    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
+        self.disk.entropy(into)
+    }
+}
