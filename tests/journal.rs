@@ -3,8 +3,11 @@
 
 mod journal {
     mod commit;
+    mod crash;
     mod faults;
     mod faulty;
+    mod hostile;
+    mod live;
     mod rig;
     mod tail;
 }

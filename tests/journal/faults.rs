@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use sealstone::error::ErrorKind;
 use sealstone::ids::Sequence;
-use sealstone::journal::{Level, Ticket};
+use sealstone::journal::{Level, Tail, Ticket};
+use sealstone::protection::{Protection, switch_off};
 
 use super::faulty::{Call, Fault, FaultyDisk};
 use super::rig::*;
@@ -240,4 +241,52 @@ fn a_written_frame_is_synced_although_a_later_write_fails() {
     }));
     rig.journal.wait(&first, Level::Durable).unwrap();
     assert_eq!(door.calls()[..2], [Call::Write, Call::Sync]);
+}
+
+/// A reading that goes wrong once: is a durable frame ever taken for a tear because of it?
+#[test]
+fn g12_a_read_that_flips_once_is_read_again() {
+    let (rig, door) = faulty(1 << 20);
+    for record in numbered(0, 20) {
+        rig.journal.enqueue([record]).unwrap();
+        rig.journal.barrier().unwrap();
+    }
+    let row = rig.rows.rows.lock()[0].clone();
+    let mut at = 0;
+    loop {
+        door.flip_read(at);
+        let (found, records) = scan_on(&*door, 0, Some(&row));
+        assert!(!matches!(found.unwrap().tail, Tail::Damaged { .. }), "read {at}");
+        assert_eq!(records, numbered(0, 20), "read {at}");
+        if door.reads() <= at {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 2);
+}
+
+/// Would the rules against retrying a sync and against writing behind a tear be missed?
+#[test]
+fn rules_after_an_error_are_missed_when_switched_off() {
+    let fault = |at, only, error| Fault { at, only: Some(only), bytes: 5, error, forever: false };
+    let synced_again = || {
+        let run = run(Some(fault(8, Call::Sync, io::ErrorKind::Other)));
+        let (at, _) = run.door.hit().unwrap();
+        run.door.calls().len() as u64 > at + 1
+    };
+    assert!(!synced_again());
+    {
+        let _off = switch_off(Protection::HaltAfterFailedSync);
+        assert!(synced_again());
+    }
+    let lost = || {
+        (0..30).any(|at| {
+            let run = run(Some(fault(at, Call::Write, io::ErrorKind::StorageFull)));
+            run.rig.shown().is_none_or(|shown| (shown.len() as u64) < run.durable)
+        })
+    };
+    assert!(!lost());
+    let _off = switch_off(Protection::NewFileBehindTear);
+    assert!(lost());
 }

@@ -38,6 +38,8 @@ struct Plan {
     fault: Option<Fault>,
     calls: Vec<Call>,
     hit: Option<(u64, Call)>,
+    reads: u64,
+    flip: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,16 @@ impl FaultyDisk {
     /// Counts calls anew, and lets one of them fail.
     pub fn plan(&self, fault: Option<Fault>) {
         *self.plan.lock() = Plan { fault, ..Plan::default() };
+    }
+
+    /// Counts reads anew, and flips a bit in every byte that read number `at` returns, once.
+    pub fn flip_read(&self, at: u64) {
+        *self.plan.lock() = Plan { flip: Some(at), ..Plan::default() };
+    }
+
+    /// Reads since the last plan.
+    pub fn reads(&self) -> u64 {
+        self.plan.lock().reads
     }
 
     /// The calls since the last plan, the failing ones included.
@@ -109,7 +121,13 @@ impl File for FaultyFile {
         self.file.identity()
     }
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(into, offset)
+        let read = self.file.read_at(into, offset)?;
+        let mut plan = self.plan.lock();
+        if plan.flip == Some(plan.reads) {
+            into[..read].iter_mut().for_each(|byte| *byte ^= 4);
+        }
+        plan.reads += 1;
+        Ok(read)
     }
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         if let Some(error) = self.failing.lock().take() {

@@ -3,14 +3,20 @@
 use sealstone::error::ErrorKind;
 use sealstone::format::frame::HEADER_BYTES;
 use sealstone::journal::{Level, Tail};
+use sealstone::protection::{Protection, switch_off};
 
 use super::rig::*;
 
 /// Frames 0..3 durable, frame 3 written: the file's bytes, the ends of the frames, the salt.
 fn small() -> (Vec<u8>, Vec<u64>, [u8; 16]) {
+    small_on(7)
+}
+
+/// The same frames with the salt of another seed.
+fn small_on(seed: u64) -> (Vec<u8>, Vec<u64>, [u8; 16]) {
     let mut limits = limits();
     limits.journal_prewrite_bytes = 256;
-    let rig = Rig::new(limits);
+    let rig = Rig::on(fresh_disk(seed), limits);
     let mut ends = vec![HEADER_BYTES as u64];
     for (n, record) in numbered(0, 4).into_iter().enumerate() {
         let ticket = rig.journal.enqueue([record]).unwrap();
@@ -110,4 +116,96 @@ fn g21_foreign_files_are_called_foreign() {
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::Io, "a directory");
     let gone = sealstone::journal::scan(&disk, &super::rig::path(5), &good, &mut |_, _| Ok(()));
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Valid frames of an older file on the same blocks behind a tear: are they ever taken?
+#[test]
+fn stale_frames_of_another_salt_are_a_tear() {
+    let mixed = || {
+        let ((bytes, ends, salt), (stale, _, other)) = (small_on(7), small_on(8));
+        assert_ne!(salt, other);
+        let last = ends[3] as usize;
+        let mixed = [&bytes[..last], &stale[last..]].concat();
+        let (found, records) = scan_bytes(&mixed, salt, None);
+        (found.unwrap().tail, records.len())
+    };
+    assert!(matches!(mixed(), (Tail::Torn { .. }, 3)), "{:?}", mixed());
+    let _off = switch_off(Protection::FrameSalt);
+    assert_eq!(mixed().1, 4, "frame_salt is not missed");
+}
+
+/// Would the rule that tells damage from a tear be missed?
+#[test]
+fn g13_without_synced_up_to_damage_is_a_silent_rollback() {
+    let (mut bytes, ends, salt) = small();
+    bytes[ends[1] as usize + 30] ^= 1;
+    let durable_end = Tail::Damaged { offset: ends[1], upto: ends[2] };
+    assert_eq!(scan_bytes(&bytes, salt, None).0.unwrap().tail, durable_end);
+    let _off = switch_off(Protection::SyncedUpTo);
+    assert!(matches!(scan_bytes(&bytes, salt, None).0.unwrap().tail, Tail::Torn { .. }));
+}
+
+/// Unsynced frames that reached the medium in any order: is what survives the prefix, and no damage?
+#[test]
+fn g2_frames_that_persisted_out_of_order_are_a_prefix() {
+    let rig = Rig::new(limits());
+    rig.journal.enqueue(numbered(0, 1)).unwrap();
+    rig.journal.barrier().unwrap();
+    let mut starts = vec![rig.journal.files()[0].end as usize];
+    for record in numbered(1, 7) {
+        let ticket = rig.journal.enqueue([record]).unwrap();
+        rig.journal.wait(&ticket, Level::Written).unwrap();
+        starts.push(rig.journal.files()[0].end as usize);
+    }
+    let (whole, salt) = (rig.bytes(0), rig.salt(0));
+    for kept in 0u32..1 << 6 {
+        let mut bytes = whole.clone();
+        for lost in (0..6).filter(|frame| kept >> frame & 1 == 0) {
+            bytes[starts[lost]..starts[lost + 1]].fill(0);
+        }
+        let (found, records) = scan_bytes(&bytes, salt, None);
+        let prefix = u64::from(kept.trailing_ones());
+        assert_eq!(records, numbered(0, 1 + prefix), "{kept:b}");
+        let gone = kept >> kept.trailing_ones() == 0;
+        let tail = found.unwrap().tail;
+        assert!(if gone { tail == Tail::Clean } else { matches!(tail, Tail::Torn { .. }) });
+    }
+}
+
+/// A journal that grows by one byte at a time under a reader: each record once, in order, no error?
+#[test]
+fn a_growing_file_is_never_an_error() {
+    let (bytes, ends, salt) = small();
+    for len in HEADER_BYTES..=bytes.len() {
+        let (found, records) = scan_bytes(&bytes[..len], salt, None);
+        let whole = ends[1..].iter().filter(|&&end| end <= len as u64).count() as u64;
+        assert_eq!(records, numbered(0, whole), "{len}");
+        assert!(!matches!(found.unwrap().tail, Tail::Damaged { .. }), "{len}");
+    }
+}
+
+/// The row says where the file ends: is anything before missing it, or anything behind taken?
+#[test]
+fn g10_the_end_in_the_row_is_the_end() {
+    let (bytes, ends, salt) = small();
+    for (frames, &end) in ends.iter().enumerate() {
+        let mut behind = bytes.clone();
+        behind[end as usize..].fill(0xa5);
+        for bytes in [&bytes[..], &bytes[..end as usize], &behind] {
+            let (found, records) = scan_bytes(bytes, salt, Some(end));
+            let found = found.unwrap();
+            assert_eq!((found.tail, found.end), (Tail::Clean, end));
+            assert_eq!(records, numbered(0, frames as u64));
+        }
+        for cut in 0..end as usize {
+            let (found, records) = scan_bytes(&bytes[..cut], salt, Some(end));
+            assert!(matches!(found.unwrap().tail, Tail::Damaged { .. }), "{cut} of {end}");
+            assert!(records.len() < frames.max(1));
+        }
+        if let Some(&next) = ends.get(frames + 1) {
+            let (found, _) = scan_bytes(&bytes, salt, Some(next - 8));
+            let across = Tail::Damaged { offset: end, upto: next };
+            assert_eq!(found.unwrap().tail, across, "a frame across the end");
+        }
+    }
 }
