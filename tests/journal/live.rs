@@ -58,7 +58,8 @@ fn follow(disk: Arc<dyn Disk>, root: &Path) {
         });
         for record in numbered(0, frames) {
             let ticket = journal.enqueue([record]).unwrap();
-            let level = if ticket.position() % 3 == 0 { Level::Durable } else { Level::Written };
+            let level =
+                if ticket.position().is_multiple_of(3) { Level::Durable } else { Level::Written };
             journal.wait(&ticket, level).unwrap();
             // The reader keeps up, so that it meets the writer at many places.
             while scans.load(Ordering::Acquire) < ticket.position() / 4 && !reader.is_finished() {
