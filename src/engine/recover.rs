@@ -64,6 +64,7 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
     let (dead, living) = the_dead(core, me.owner)?;
     let mut merge = Merge::default();
     let mut found = Vec::new();
+    // P2: what is read here is the unsealed journals alone, so time follows them and not the store.
     for ((owner, n), row) in in_order(&core.snapshot()?)? {
         core.disk.mark(Step::OpenReplay);
         let one = replay(core, (owner, n), row, set_aside_allowed, &mut merge, &mut recovery)?;

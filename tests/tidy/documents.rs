@@ -7,7 +7,7 @@ use sealstone::Limits;
 use sealstone::protection::Protection;
 use sealstone::vfs::Step;
 
-use crate::source::{Source, crate_dir, walk};
+use crate::source::{Source, crate_dir, sources, walk};
 use crate::{assert_caught, assert_none};
 
 pub fn document(name: &str) -> String {
@@ -65,6 +65,95 @@ fn list_breaches(listed: &[String], has: &[&str]) -> Vec<String> {
         breaches.push("the order differs".to_owned());
     }
     breaches
+}
+
+/// Variants that no file but their own names: a step that nothing announces, a switch that nothing
+/// asks.
+fn idle_variants(sources: &[Source], ty: &str, variants: &[String], home: &str) -> Vec<String> {
+    let used: BTreeSet<String> = sources
+        .iter()
+        .filter(|source| source.path != home)
+        .flat_map(|source| source.paths())
+        .filter_map(|(_, path)| {
+            let at = path.iter().position(|name| name == ty)?;
+            path.get(at + 1).cloned()
+        })
+        .collect();
+    let idle = variants.iter().filter(|variant| !used.contains(*variant));
+    idle.map(|variant| format!("{ty}::{variant} is named nowhere but in {home}")).collect()
+}
+
+/// Does each step begin somewhere, and does each switch switch something?
+#[test]
+fn steps_and_switches_are_at_work() {
+    let sources = sources("src");
+    let steps: Vec<_> = Step::ALL.iter().map(|step| format!("{step:?}")).collect();
+    assert_none("idle steps", idle_variants(&sources, "Step", &steps, "src/vfs/step.rs"));
+    let switches: Vec<_> = Protection::ALL.iter().map(|one| format!("{one:?}")).collect();
+    let idle = idle_variants(&sources, "Protection", &switches, "src/protection.rs");
+    assert_none("idle switches", idle);
+}
+
+#[test]
+fn an_idle_step_is_caught() {
+    let home = Source::new("src/vfs/step.rs", "f(Step::A); f(Step::B);");
+    let user = Source::new("src/x.rs", "disk.mark(Step::A); disk.mark(crate::vfs::Step::C);");
+    let all = ["A", "B", "C"].map(str::to_owned);
+    assert_caught(idle_variants(&[home, user], "Step", &all, "src/vfs/step.rs"), &["Step::B"]);
+}
+
+/// Rows of the table of mutants: (name, what, where the switch stands, what catches its absence).
+fn mutant_breaches(
+    rows: &[Vec<String>],
+    variant_of: &dyn Fn(&str) -> String,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for row in rows {
+        let (name, variant) = (&row[0], format!("Protection::{}", variant_of(&row[0])));
+        for (column, cell) in [("switch", row.get(2)), ("catcher", row.get(3))] {
+            let cell = cell.map_or("", String::as_str);
+            if column == "catcher" && cell == "not yet" {
+                continue;
+            }
+            let places: Vec<_> = cell.split(", ").map(|place| place.trim_matches('`')).collect();
+            for place in places {
+                let file = place.split(':').next().and_then(read);
+                if !file.is_some_and(|text| text.contains(&variant)) {
+                    breaches.push(format!("{name}: {column} {place:?} does not name {variant}"));
+                }
+            }
+        }
+    }
+    breaches
+}
+
+/// Does each mutant's row lead to the switch, and to a test that turns it?
+#[test]
+fn mutants_lead_to_their_switch_and_their_test() {
+    let rows = rows_below(&document("docs/INVARIANTS.md"), "Mutants");
+    let variant_of = |name: &str| {
+        let found = Protection::ALL.iter().find(|one| one.name() == name);
+        found.map_or_else(String::new, |one| format!("{one:?}"))
+    };
+    let read = |file: &str| fs::read_to_string(crate_dir().join(file)).ok();
+    let breaches = mutant_breaches(&rows[1.min(rows.len())..], &variant_of, &read);
+    assert_none("docs/INVARIANTS.md, Mutants", breaches);
+}
+
+#[test]
+fn a_mutant_that_nothing_turns_is_caught() {
+    let read = |file: &str| (file == "src/a.rs").then(|| "Protection::One.is_on()".to_owned());
+    let variant_of = |name: &str| if name == "one" { "One".to_owned() } else { "Two".to_owned() };
+    let row = |text: &str| cells(text).unwrap();
+    let rows = [
+        row("| `one` | x | `src/a.rs:f` | not yet |"),
+        row("| `one` | x | `src/a.rs:f` | `tests/b.rs:g` |"),
+        row("| `two` | x | `src/a.rs:f` | not yet |"),
+        row("| `one` | x | not yet | not yet |"),
+    ];
+    let caught = ["tests/b.rs", "Protection::Two", "not yet"];
+    assert_caught(mutant_breaches(&rows, &variant_of, &read), &caught);
 }
 
 /// Is each step of each protocol explained where an engineer with a broken store looks it up?

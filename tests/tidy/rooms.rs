@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::source::{Source, sources, starts_with};
+use crate::source::{Source, Word, sources, starts_with};
 use crate::{assert_caught, assert_none};
 
 /// Each room, and the rooms it may name. Its own is always open; arrows only point down.
@@ -288,6 +288,8 @@ fn a_title_page_that_defines_is_caught() {
 const EMPTY_NAMES: &[&str] =
     &["util", "utils", "base", "common", "manager", "helper", "helpers", "misc"];
 const LINES_MAX: usize = 600;
+/// One screen, about.
+const FUNCTION_LINES_MAX: usize = 70;
 /// Ways to panic. Bytes from disk and a caller's arguments deserve a typed error.
 const PANICKING_METHODS: &[&str] = &["unwrap", "expect", "unwrap_err", "expect_err"];
 const PANICKING_MACROS: &[&str] = &["panic", "unreachable", "todo", "unimplemented", "dbg"];
@@ -297,6 +299,39 @@ const MAY_PANIC: &[(&str, &str)] = &[];
 fn length_breaches(sources: &[Source]) -> Vec<String> {
     let too_long = sources.iter().filter(|source| source.text.lines().count() > LINES_MAX);
     too_long.map(|s| format!("{}: {} lines", s.path, s.text.lines().count())).collect()
+}
+
+/// Functions outside tests that are longer than a screen.
+fn long_functions(sources: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for source in sources {
+        let words = &source.code;
+        for at in (0..words.len()).filter(|at| words[*at].text == "fn") {
+            let Some(last) = body_end(&words[at..]) else { continue };
+            let lines = words[at + last].line - words[at].line + 1;
+            if lines > FUNCTION_LINES_MAX {
+                let name = words.get(at + 1).map_or("", |word| word.text.as_str());
+                breaches.push(format!("{}:{}: {name}: {lines} lines", source.path, words[at].line));
+            }
+        }
+    }
+    breaches
+}
+
+/// The index of the brace that closes the body of the function at the start of `words`.
+fn body_end(words: &[Word]) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, word) in words.iter().enumerate() {
+        match word.text.as_str() {
+            "{" | "(" | "[" => depth += 1,
+            ")" | "]" => depth = depth.saturating_sub(1),
+            "}" if depth <= 1 => return Some(at),
+            "}" => depth -= 1,
+            ";" if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn name_breaches(sources: &[Source]) -> Vec<String> {
@@ -326,12 +361,17 @@ fn panic_breaches(sources: &[Source]) -> Vec<String> {
 #[test]
 fn no_source_file_swells() {
     assert_none("above 600 lines", length_breaches(&sources("src")));
+    assert_none("longer than a screen", long_functions(&sources("src")));
     assert_none("a name that says nothing", name_breaches(&sources("src")));
 }
 
 #[test]
 fn a_swollen_or_empty_named_file_is_caught() {
     let long = Source::new("src/engine/open.rs", &"//! x\n".repeat(LINES_MAX + 1));
+    let body = "let x = [0; 2];\n".repeat(FUNCTION_LINES_MAX);
+    let text =
+        format!("trait T {{ fn g(&self) -> u8; }}\nfn f(x: [u8; 2]) {{\n{body}}}\nfn h() {{}}\n");
+    assert_caught(long_functions(&[Source::new("src/a.rs", &text)]), &["f: 72 lines"]);
     let idle = Source::new("src/engine/path_utils.rs", "//! x\n");
     assert_caught(length_breaches(&[long, Source::new("src/a.rs", "//! x\n")]), &["601 lines"]);
     assert_caught(name_breaches(&[idle, Source::new("src/basement.rs", "")]), &["path_utils"]);
