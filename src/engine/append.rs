@@ -60,8 +60,12 @@ impl Store {
                 writer.journal.flush().inspect_err(|e| self.note_journal_failure(e))?;
                 continue;
             }
-            let mut streams = writer.streams.lock();
-            return self.enqueue(&mut streams, &payloads);
+            let accepted = self.enqueue(&mut writer.streams.lock(), &payloads);
+            match accepted {
+                // Others filled the queue between our look and our turn.
+                Err(e) if e.kind() == ErrorKind::LimitExceeded && e.place() == "queue_bytes" => {}
+                accepted => return accepted,
+            }
         }
     }
 

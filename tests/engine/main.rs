@@ -3,3 +3,4 @@
 
 mod road;
 mod support;
+mod threads;
