@@ -172,6 +172,9 @@ impl Journal {
     /// records are below it and some are not, so that no observation is ever half there. Frames that
     /// came before such a frame are written with it. No I/O where there is none.
     ///
+    /// `sealed_upto` is as it will be after the publication; it is called under a lock of the journal and
+    /// must not use it.
+    ///
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn flush_partly_sealed(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) -> Result<()> {
@@ -179,7 +182,10 @@ impl Journal {
     }
 
     /// After a publication: frames still queued, whose every record lies below its stream's
-    /// `sealed_upto`, are durable without the journal. Their tickets say so, and they are dropped.
+    /// `sealed_upto`, are durable without the journal. Their tickets say so, and they are dropped; one
+    /// of which a failed write may have left a part in the file keeps its place there. No I/O.
+    ///
+    /// `sealed_upto` is called under a lock of the journal and must not use it.
     pub fn settle(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) {
         if self.state.lock().queue.settle(sealed_upto) {
             self.changed.notify_all();

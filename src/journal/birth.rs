@@ -15,7 +15,8 @@ use super::open_file::{Failure, OpenFile, fill_with_zeros};
 /// Who keeps the rows of journal files.
 ///
 /// Both calls come from whichever thread leads, with no lock of the journal held, and come again
-/// with the same arguments after an error: they must be idempotent.
+/// with the same arguments after an error: they must be idempotent. They may not wait for the
+/// journal, which waits for them.
 pub trait Registrar: Send + Sync {
     /// Commits the row of file `n`. Its name and its header are durable.
     ///

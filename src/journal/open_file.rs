@@ -68,6 +68,8 @@ pub(super) struct OpenFile {
     dirty: bool,
     /// A write failed for another reason than a full disk: no byte goes here any more.
     spoiled: bool,
+    /// Its row may say where it ends: no frame goes behind that.
+    ending: bool,
 }
 
 impl OpenFile {
@@ -84,6 +86,7 @@ impl OpenFile {
             prewritten,
             dirty: false,
             spoiled: false,
+            ending: false,
         }
     }
 
@@ -93,7 +96,7 @@ impl OpenFile {
 
     /// Whether it takes no further frame.
     pub fn is_full(&self, file_bytes: u64) -> bool {
-        self.spoiled || self.end >= file_bytes
+        self.spoiled || self.ending || self.end >= file_bytes
     }
 
     /// Writes the first frames of `run`, at least one, at most what one call to the disk should carry.
@@ -159,7 +162,7 @@ impl OpenFile {
     /// until then damage to the last acknowledged frames is not taken for a tear. Not synced: after
     /// a power cut it may be missing.
     pub fn state_synced(&mut self, buffer: &mut Vec<u8>) {
-        if self.spoiled || self.synced != self.end {
+        if self.spoiled || self.ending || self.synced != self.end {
             return;
         }
         buffer.clear();
@@ -171,8 +174,9 @@ impl OpenFile {
         }
     }
 
-    /// Cuts what lies behind the last frame and makes the rest durable.
+    /// Cuts what lies behind the last frame and makes the rest durable. No frame follows.
     pub fn settle(&mut self, config: &JournalConfig) -> Result<(), Failure> {
+        self.ending = true;
         if !self.spoiled && (self.dirty || self.prewritten > self.end) {
             // Only space: where the cut fails or is lost, the end stands in the row.
             self.dirty = true;

@@ -189,6 +189,30 @@ fn nothing_is_acknowledged_before_the_row_of_its_file() {
     assert_eq!(rig.scan(0).1, numbered(0, 2));
 }
 
+/// A file whose end may stand in its row, or not: does a frame go behind that end, where recovery would not
+/// look for it?
+#[test]
+fn g1_no_frame_goes_behind_an_end_that_may_be_committed() {
+    let rig = Rig::new(limits());
+    rig.journal.enqueue(numbered(0, 1)).unwrap();
+    rig.journal.barrier().unwrap();
+    rig.rows.refuse.store(true, Ordering::Relaxed);
+    assert_eq!(rig.journal.roll().unwrap_err().kind(), ErrorKind::Io);
+    let end = rig.journal.files()[0].end;
+    let ticket = rig.journal.enqueue(numbered(1, 2)).unwrap();
+    assert_eq!(rig.journal.wait(&ticket, Level::Durable).unwrap_err().kind(), ErrorKind::Io);
+    rig.rows.refuse.store(false, Ordering::Relaxed);
+    rig.journal.wait(&ticket, Level::Durable).unwrap();
+    let files = rig.journal.files();
+    assert_eq!((files[0].end, files[0].finished, files.len()), (end, true, 2));
+    assert_eq!(rig.recover(), numbered(0, 2));
+    rig.journal.roll().unwrap();
+    rig.journal.roll().unwrap();
+    rig.journal.forget(0);
+    assert!(rig.journal.files().iter().all(|file| file.n == 1 && file.finished));
+    assert!(rig.journal.finish().unwrap().is_empty());
+}
+
 /// G18: can a handle that was carried into another process write?
 #[test]
 fn g18_another_process_is_refused() {

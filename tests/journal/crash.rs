@@ -1,6 +1,8 @@
 //! Power cuts and kills at every disk operation of a journal's life.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
 use sealstone::error::Error;
 use sealstone::ids::{Sequence, StreamId};
@@ -8,6 +10,7 @@ use sealstone::journal::{Level, Payload, Record, Tail, sync_before_trust};
 use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{EventLog, Profile, Rng, SimDisk};
 
+use super::faulty::{Call, Fault, FaultyDisk};
 use super::rig::*;
 
 /// What the notes say at a crash: rows that are committed, and observations by what was told of them.
@@ -22,7 +25,7 @@ struct Told {
 }
 
 impl Told {
-    fn read(notes: &[std::sync::Arc<[u8]>]) -> Self {
+    fn read(notes: &[Arc<[u8]>]) -> Self {
         let mut told = Self::default();
         for note in notes {
             let number = u64::from_le_bytes(note[5..13].try_into().unwrap());
@@ -55,13 +58,15 @@ fn part(stream: u64, n: u64) -> Record {
 }
 
 /// Observations of two streams, one frame each, over several files; now and then stream 1 is published
-/// past the journal, as the bulk path does.
-fn workload(seed: u64) -> EventLog {
+/// past the journal, as the bulk path does. One write may fail.
+fn workload(seed: u64, fault: Option<Fault>) -> EventLog {
     let disk = fresh_disk(seed);
     disk.restart_log();
     let mut limits = limits();
     limits.journal_file_bytes = 3000;
-    let rig = Rig::on(disk.clone(), limits);
+    let door = Arc::new(FaultyDisk::new(disk.clone()));
+    door.plan(fault);
+    let rig = Rig::through(disk.clone(), door.clone(), limits);
     let note =
         |what: &str, number: u64| disk.note([what.as_bytes(), &number.to_le_bytes()].concat());
     let mut rng = Rng::new(seed);
@@ -69,24 +74,21 @@ fn workload(seed: u64) -> EventLog {
         let ticket = rig.journal.enqueue([part(1, n), part(2, n)]).unwrap();
         note("accp ", n + 1);
         match rng.below(6) {
-            0 | 1 => {
-                rig.journal.wait(&ticket, Level::Durable).unwrap();
-                note("dura ", n + 1);
-            }
-            2 => {
-                rig.journal.wait(&ticket, Level::Written).unwrap();
-                note("writ ", n + 1);
-            }
-            3 if rng.one_in(2) => {
+            0 | 1 if rig.journal.wait(&ticket, Level::Durable).is_ok() => note("dura ", n + 1),
+            2 if rig.journal.wait(&ticket, Level::Written).is_ok() => note("writ ", n + 1),
+            3 => {
                 let upto = n + 1 - rng.below(2);
                 let sealed = |stream: StreamId| Sequence(if stream.0 == 1 { upto } else { 0 });
-                rig.journal.flush_partly_sealed(&sealed).unwrap();
-                note("seal ", upto);
-                rig.journal.settle(&sealed);
+                if rig.journal.flush_partly_sealed(&sealed).is_ok() {
+                    note("seal ", upto);
+                    rig.journal.settle(&sealed);
+                }
             }
+            4 if rng.one_in(4) => drop(rig.journal.roll()),
             _ => {}
         }
     }
+    assert_eq!(door.hit().is_some(), fault.is_some());
     rig.journal.barrier().unwrap();
     note("dura ", 60);
     rig.journal.finish().unwrap();
@@ -159,7 +161,7 @@ fn campaign(log: &EventLog, profile: Profile, seed: u64, budget: usize) -> (u64,
 fn g1_g2_g3_g5_crash_at_every_operation() {
     let mut sum = 0;
     for seed in 1..4 {
-        let log = workload(seed);
+        let log = workload(seed, None);
         for profile in Profile::ALL {
             let (images, wrong) = campaign(&log, profile, seed, 12);
             assert_eq!(wrong, None);
@@ -170,11 +172,30 @@ fn g1_g2_g3_g5_crash_at_every_operation() {
     assert!(sum > 5000, "{sum}");
 }
 
+/// A write fails after some of its bytes, the journal goes on, and then the power does: is any frame
+/// there twice, or missing?
+#[test]
+fn g16_crash_behind_a_failed_write() {
+    let (seed, mut sum) = (100, 0);
+    let mut rng = Rng::new(seed);
+    for trial in 0..24 {
+        let error = [io::ErrorKind::StorageFull, io::ErrorKind::Other][trial % 2];
+        let (at, bytes) = (rng.below(60), rng.index(300));
+        let fault = Fault { at, only: Some(Call::Write), bytes, error, forever: false };
+        let log = workload(seed + rng.below(4), Some(fault));
+        let profile = Profile::ALL[rng.index(3)];
+        let (images, wrong) = campaign(&log, profile, trial as u64, 4);
+        assert_eq!(wrong, None, "{fault:?}");
+        sum += images;
+    }
+    assert!(sum > 5000, "{sum}");
+}
+
 /// Crash again right behind a recovery that showed something: does the next one show the same?
 #[test]
 fn g10_what_one_recovery_showed_the_next_one_shows() {
     let mut rng = Rng::new(5);
-    let log = workload(5);
+    let log = workload(5, None);
     let mut cursor = log.cursor(Profile::ProcessKill);
     let mut nested = 0;
     while cursor.advance().is_some() {
@@ -204,17 +225,17 @@ fn each_protection_that_is_switched_off_is_caught() {
     for protection in off_while_writing {
         let log = {
             let _off = switch_off(protection);
-            workload(1)
+            workload(1, None)
         };
         let (images, wrong) = campaign(&log, Profile::PosixHarshest, 1, 12);
         let wrong = wrong.unwrap_or_else(|| panic!("{protection:?} is not missed"));
         println!("{}: image {images}: {wrong}", protection.name());
     }
     let _off = switch_off(Protection::FrameChecksum);
-    let (images, wrong) = campaign(&workload(1), Profile::PosixHarshest, 1, 12);
+    let (images, wrong) = campaign(&workload(1, None), Profile::PosixHarshest, 1, 12);
     println!("frame_checksum: image {images}: {}", wrong.unwrap());
     drop(_off);
-    let log = workload(5);
+    let log = workload(5, None);
     let _off = switch_off(Protection::SyncBeforeTrust);
     assert!(takes_back(&log), "sync_before_trust is not missed");
 }
