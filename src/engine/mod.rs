@@ -13,10 +13,11 @@
 //! invisible) -> `publish` (a row names it) -> its journal is forgotten.
 //!
 //! - P1: *Durable* is told after the sync, and after the commit where there is one.
-//! - P2: recovery reads the unsealed journals and nothing else of that size [recover].
-//! - P3: rows name durable bytes only [publish]; files go after the rows that named them [reclaim].
-//! - P4: one transaction for everything that belongs together [publish, retire, compact].
-//! - P5, P8: every change goes through [core], which checks condition and owner.
+//! - P2: recovery reads the unsealed journals and nothing else of that size (`recover`).
+//! - P3: rows name durable bytes only (`publish`); files go after the rows that named them
+//!   (`reclaim`).
+//! - P4: one transaction for everything that belongs together (`publish`, `retire`, `compact`).
+//! - P5, P8: every change goes through `core`, which checks condition and owner.
 
 mod account;
 mod append;

@@ -100,7 +100,7 @@ impl Framing {
     }
 
     /// The checksum of no byte yet of the block that lies at `at`; go on with
-    /// [`checksum_more`](crate::digest::checksum_more).
+    /// [`checksum_more`].
     pub fn block_checksum(&self, at: u64) -> u32 {
         checksum_more(checksum(&self.seed.to_le_bytes()), &at.to_le_bytes())
     }

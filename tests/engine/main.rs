@@ -1,5 +1,6 @@
 //! The engine as a whole: what a store does from birth to its last byte, on the simulated disk and
 //! on the real one.
+#![cfg(feature = "sim")]
 
 mod road;
 mod support;
