@@ -10,7 +10,9 @@ use super::condition::{Attempt, Condition};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, Epoch, OwnerId, UniqueId};
 use crate::limits::Limits;
-use crate::manifest::{Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head};
+use crate::manifest::{
+    CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head,
+};
 use crate::vfs::{Disk, Step};
 
 /// The opening that acts.
@@ -25,6 +27,7 @@ pub(crate) struct Core {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) root: PathBuf,
     pub(crate) limits: Limits,
+    pub(crate) check_integrity: CheckIntegrity,
     pub(crate) manifest: Manifest,
     pub(crate) me: Option<Me>,
     pub(crate) pid: u32,

@@ -181,11 +181,15 @@ fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Witness> {
     found
 }
 
-fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Open {
+fn check_integrity(options: &Options) -> CheckIntegrity {
     let up_to = CheckIntegrity::UpTo(options.limits.check_integrity_bytes_max);
+    options.check_integrity.unwrap_or(up_to)
+}
+
+fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Open {
     Open {
         cache_bytes: options.limits.manifest_cache_bytes,
-        check_integrity: options.check_integrity.unwrap_or(up_to),
+        check_integrity: check_integrity(options),
         witnesses,
     }
 }
@@ -257,6 +261,7 @@ fn core(
         disk,
         root: root.to_owned(),
         limits: options.limits.clone(),
+        check_integrity: check_integrity(options),
         manifest,
         me,
         condition: Condition::default(),
