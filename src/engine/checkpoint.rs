@@ -153,17 +153,18 @@ fn move_back(w: &mut Write, cursor: &Cursor) -> Result<StreamRow> {
     row.cuts.push(Cut { generation, at: cursor.end });
     if row.sealed_upto > cursor.end {
         row.sealed_upto = cursor.end;
-        cut_chunks(w, stream, cursor.end)?;
+        row.next_ordinal = cut_chunks(w, stream, cursor.end)?;
     }
     w.put(&stream, &row)?;
     Ok(row)
 }
 
-/// Chunks wholly at or beyond `end` go; one that reaches beyond it shows fewer rows.
-fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<()> {
+/// Chunks wholly at or beyond `end` go; one that reaches beyond it shows fewer rows. Returns the
+/// ordinal behind those that stay: a run that is done again gives its chunks the same ones.
+fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<Ordinal> {
     loop {
         let range = (stream, Ordinal(0))..=(stream, Ordinal(u64::MAX));
-        let Some((key, mut chunk)) = w.last::<ChunkRow>(range)? else { return Ok(()) };
+        let Some((key, mut chunk)) = w.last::<ChunkRow>(range)? else { return Ok(Ordinal(0)) };
         if chunk.first >= end {
             w.remove::<ChunkRow>(&key)?;
             continue;
@@ -172,6 +173,6 @@ fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<()> {
             chunk.rows = end.0 - chunk.first.0;
             w.put(&key, &chunk)?;
         }
-        return Ok(());
+        return Ok(key.1.next().unwrap_or(key.1));
     }
 }

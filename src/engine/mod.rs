@@ -62,4 +62,5 @@ pub use reclaim::{Budget, Reclaimed};
 pub use recover::Recovery;
 pub use retire::{Retired, Thing};
 pub use store::Store;
+pub(crate) use streams::is_kept;
 pub use view::StreamView;

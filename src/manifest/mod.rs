@@ -40,7 +40,7 @@ pub use head::{Witness, read_head, write_head};
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
 pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Manifest, Open};
 pub use read::{Edge, Raw, Reading, Snapshot};
-pub use row::Row;
+pub use row::{Row, from_value};
 pub use rows::*;
 pub use settle::Settled;
 pub use table::Table;

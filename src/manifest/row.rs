@@ -61,7 +61,11 @@ pub(super) fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
     Ok(envelope::seal(R::TABLE.number(), key, R::VERSION, &body))
 }
 
-pub(super) fn from_value<R: Row>(key: &[u8], value: &[u8]) -> Result<R> {
+/// Reads a row from its bytes under its key: for whoever goes on where one row does not read.
+///
+/// # Errors
+/// `Damage`; `NewerFormat` when a later release wrote it.
+pub fn from_value<R: Row>(key: &[u8], value: &[u8]) -> Result<R> {
     let place = || match R::Key::from_bytes(key) {
         Ok(key) => place_of::<R>(&key),
         Err(_) => format!("{} {key:02x?}", R::TABLE.name()),
