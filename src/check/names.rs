@@ -37,10 +37,9 @@ pub(super) fn check_names(look: &mut Look, living: &[OwnerId]) -> Result<()> {
     }
     look.did(1)?;
     for entry in list(look, &owners) {
-        match layout::parse_owner_lock(&entry.name).filter(|_| entry.kind == EntryKind::File) {
-            None => stray(look, &owners, &entry),
-            // Whose owner died is told with its row.
-            Some(_) => {}
+        // Whose owner died is told with its row.
+        if layout::parse_owner_lock(&entry.name).is_none() || entry.kind != EntryKind::File {
+            stray(look, &owners, &entry);
         }
     }
     look.did(1)?;

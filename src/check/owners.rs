@@ -6,7 +6,7 @@ use std::io;
 
 use super::look::{Look, place_of};
 use super::report::Severity;
-use super::rows::each;
+use super::rows::each_again;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{Epoch, OwnerId};
@@ -18,7 +18,7 @@ pub(super) fn check_owners(look: &mut Look, snapshot: &Snapshot) -> Result<Vec<O
     let mut owners: HashMap<OwnerId, OwnerRow> = HashMap::new();
     let mut epochs: HashMap<Epoch, OwnerId> = HashMap::new();
     let mut living = Vec::new();
-    each::<OwnerRow>(look, snapshot, &mut |look, owner, row| {
+    each_again::<OwnerRow>(snapshot, &mut |owner, row| {
         let place = place_of::<OwnerRow>(owner);
         if let Some(other) = epochs.insert(row.epoch, *owner) {
             let what = format!("it has epoch {}, as owner {other} has", row.epoch);
@@ -39,7 +39,7 @@ pub(super) fn check_owners(look: &mut Look, snapshot: &Snapshot) -> Result<Vec<O
         owners.insert(*owner, row.clone());
         Ok(())
     })?;
-    each::<ClaimRow>(look, snapshot, &mut |look, resource, row| {
+    each_again::<ClaimRow>(snapshot, &mut |resource, row| {
         let what = match owners.get(&row.owner) {
             None => format!("owner {} holds it, who has no row", row.owner),
             Some(owner) if owner.ended.is_some() => {

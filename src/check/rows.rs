@@ -33,6 +33,9 @@ pub(super) struct InFile {
     pub(super) bytes: u64,
 }
 
+/// What is done with each row.
+type Visit<'v, R> = dyn FnMut(&mut Look<'_>, &<R as Row>::Key, &R) -> Result<()> + 'v;
+
 /// Tables that this release has rows for.
 const KNOWN: &[Table] = &[
     Table::Meta,
@@ -56,7 +59,7 @@ const KNOWN: &[Table] = &[
 
 /// Looks at every row of every table that this release knows.
 pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> {
-    let total = Table::ALL.iter().filter_map(|table| snapshot.count(*table).ok()).sum();
+    let total = KNOWN.iter().filter_map(|table| snapshot.count(*table).ok()).sum();
     look.begin("rows", total)?;
     let mut known = Known::default();
     check_bytes(look, snapshot, &mut known)?;
@@ -118,7 +121,7 @@ fn check_bytes(look: &mut Look, snapshot: &Snapshot, known: &mut Known) -> Resul
 fn each_whole<R: Row>(
     look: &mut Look,
     snapshot: &Snapshot,
-    visit: &mut dyn FnMut(&mut Look, &R::Key, &R) -> Result<()>,
+    visit: &mut Visit<'_, R>,
 ) -> Result<()> {
     each::<R>(look, snapshot, &mut |look, key, row| {
         check_follows::<R>(look, snapshot, key, row);
@@ -135,7 +138,7 @@ fn raise<N: Ord + Copy>(highest: &mut N, seen: N) -> Result<()> {
 pub(super) fn each<R: Row>(
     look: &mut Look,
     snapshot: &Snapshot,
-    visit: &mut dyn FnMut(&mut Look, &R::Key, &R) -> Result<()>,
+    visit: &mut Visit<'_, R>,
 ) -> Result<()> {
     let mut ended: Result<()> = Ok(());
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -155,6 +158,23 @@ pub(super) fn each<R: Row>(
     if let Err(e) = scanned {
         look.failed(&e, format!("rows of {} behind it were not looked at", R::TABLE.name()));
     }
+    ended
+}
+
+/// Goes through a table once more; what does not decode was told the first time.
+pub(super) fn each_again<R: Row>(
+    snapshot: &Snapshot,
+    visit: &mut dyn FnMut(&R::Key, &R) -> Result<()>,
+) -> Result<()> {
+    let mut ended: Result<()> = Ok(());
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let scanned = snapshot.raw_scan(R::TABLE, all, false, &mut |key, value| {
+        if let (Ok(key), Ok(row)) = (R::Key::from_bytes(key), from_value::<R>(key, value)) {
+            ended = visit(&key, &row);
+        }
+        Ok(if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    });
+    drop(scanned);
     ended
 }
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use super::journals::Tails;
 use super::look::{Look, place_of};
 use super::report::Severity;
-use super::rows::each;
+use super::rows::each_again;
 use crate::engine::is_kept;
 use crate::error::Result;
 use crate::ids::{Generation, Ordinal, Sequence, StreamId};
@@ -20,24 +20,21 @@ type Ends = HashMap<StreamId, (StreamRow, Sequence)>;
 /// in the chunks.
 pub(super) fn check_streams(look: &mut Look, mut tails: Tails) -> Result<()> {
     let snapshot = look.store.snapshot()?;
-    look.begin("streams", snapshot.count(Table::Streams).unwrap_or(0))?;
+    let count = |table| snapshot.count(table).unwrap_or(0);
+    look.begin("streams", count(Table::Streams) + count(Table::Checkpoints))?;
     let mut ends = Ends::new();
-    let counted = look.report.looked_at.rows;
-    each::<StreamRow>(look, &snapshot, &mut |look, stream, row| {
+    each_again::<StreamRow>(&snapshot, &mut |stream, row| {
         look.report.looked_at.streams += 1;
         check_cuts(look, *stream, row);
         check_chunks(look, &snapshot, *stream, row);
         let end = check_tail(look, &snapshot, *stream, row, &mut tails);
         ends.insert(*stream, (row.clone(), end));
-        Ok(())
+        look.did(1)
     })?;
-    each::<CheckpointRow>(look, &snapshot, &mut |look, key, row| {
+    each_again::<CheckpointRow>(&snapshot, &mut |key, row| {
         check_cursors(look, key, row, &ends, tails.is_partial);
-        Ok(())
-    })?;
-    // They were counted when each row was looked at.
-    look.report.looked_at.rows = counted;
-    Ok(())
+        look.did(1)
+    })
 }
 
 fn check_cuts(look: &mut Look, stream: StreamId, row: &StreamRow) {
