@@ -5,6 +5,7 @@ mod build;
 #[cfg(feature = "sim")]
 mod crash;
 mod damage;
+mod fork;
 mod random;
 #[cfg(feature = "sim")]
 mod ranges;
