@@ -18,13 +18,16 @@ fn root() -> PathBuf {
     "/run.stone".into()
 }
 
-/// Two files, one of them longer than a slice, built and placed together; noted once durable.
-fn run(seed: u64) -> (EventLog, Vec<Built>) {
+/// Longer than a slice: written by more than one call.
+const LONG: usize = SLICE_BYTES + 3000;
+
+/// Two files, one with an extent of `len` bytes, built and placed together; noted once durable.
+fn run(seed: u64, len: usize) -> (EventLog, Vec<Built>) {
     let sim = SimDisk::new(seed);
     let world = World::born(Arc::new(sim.clone()), root(), None);
     let mut rng = Rng(seed);
     let small = world.build(1, 512, &[rng.bytes(700), rng.bytes(90)]);
-    let large = world.build(2, 4096, &[rng.bytes(SLICE_BYTES + 3000)]);
+    let large = world.build(2, 4096, &[rng.bytes(len)]);
     let built = vec![small, large];
     place(&world.disk, &world.root, &built, FOLDERS).unwrap();
     sim.note("durable");
@@ -124,8 +127,8 @@ fn breach(log: &EventLog) -> Option<String> {
 #[test]
 fn g7_a_name_appears_only_after_content_and_directory_are_synced() {
     let mut steps = BTreeMap::<_, usize>::new();
-    for seed in SEED..SEED + 5 {
-        let (log, built) = run(seed);
+    for (seed, len) in (SEED..).zip([LONG, 1, 600, 5000, 20_000]) {
+        let (log, built) = run(seed, len);
         assert_eq!(breach(&log), None);
         for profile in Profile::ALL {
             let crashed = crash(&log, &built, profile);
@@ -146,7 +149,7 @@ fn g7_a_name_appears_only_after_content_and_directory_are_synced() {
 #[test]
 fn mutant_payload_sync_before_commit_is_caught() {
     let _off = switch_off(Protection::PayloadSyncBeforeCommit);
-    let (log, built) = run(SEED);
+    let (log, built) = run(SEED, 5000);
     assert!(breach(&log).is_some_and(|breach| breach.contains("too early")));
     for profile in [Profile::PosixHarshest, Profile::Ext4Ordered] {
         let wrong = crash(&log, &built, profile).wrong.unwrap_or_default();
@@ -158,7 +161,7 @@ fn mutant_payload_sync_before_commit_is_caught() {
 #[test]
 fn mutant_sealed_directory_sync_is_caught() {
     let _off = switch_off(Protection::SealedDirectorySync);
-    let (log, built) = run(SEED);
+    let (log, built) = run(SEED, 5000);
     for profile in [Profile::PosixHarshest, Profile::Ext4Ordered] {
         let wrong = crash(&log, &built, profile).wrong.unwrap_or_default();
         assert!(wrong.contains("all were durable"), "{}: {wrong}", profile.name());
@@ -168,8 +171,9 @@ fn mutant_sealed_directory_sync_is_caught() {
 /// Equal seeds, equal traces: is a failing case found again?
 #[test]
 fn equal_seeds_give_equal_traces() {
-    assert_eq!(run(SEED).0.trace_hash(), run(SEED).0.trace_hash());
-    assert_ne!(run(SEED).0.trace_hash(), run(SEED + 1).0.trace_hash());
+    let trace = |seed| run(seed, 5000).0.trace_hash();
+    assert_eq!(trace(SEED), trace(SEED));
+    assert_ne!(trace(SEED), trace(SEED + 1));
 }
 
 /// A process is killed in the middle of a build, and its builder dropped: does that reach the disk?
