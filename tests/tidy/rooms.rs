@@ -25,6 +25,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("recording", &["check", "interop"]),
     ("staging", &["check", "interop"]),
     ("objects", &["check", "interop"]),
+    // The crash campaign, with feature `sim`: it looks at everything below a face.
+    ("campaign", &["check"]),
 ];
 const GROUND: &[&str] = &["error", "ids", "digest", "limits", "clock", "codec", "protection"];
 const ABOVE_FORMAT: &[&str] = &["vfs", "format"];
@@ -126,13 +128,13 @@ const HOMES: &[(&str, &[&str])] = &[
     ("std::time::Instant", &["src/clock.rs"]),
     ("SystemTime", &["src/clock.rs"]),
     ("Instant", &["src/clock.rs"]),
-    ("std::thread::spawn", &["src/engine/worker.rs"]),
-    ("std::thread::scope", &["src/engine/worker.rs"]),
-    ("std::thread::Builder", &["src/engine/worker.rs"]),
+    ("std::thread::spawn", &["src/engine/worker.rs", "src/bin/campaign"]),
+    ("std::thread::scope", &["src/engine/worker.rs", "src/bin/campaign"]),
+    ("std::thread::Builder", &["src/engine/worker.rs", "src/bin/campaign"]),
     ("std::thread::sleep", &["src/engine/worker.rs", "src/engine/open.rs"]),
-    ("thread::spawn", &["src/engine/worker.rs"]),
-    ("thread::scope", &["src/engine/worker.rs"]),
-    ("thread::Builder", &["src/engine/worker.rs"]),
+    ("thread::spawn", &["src/engine/worker.rs", "src/bin/campaign"]),
+    ("thread::scope", &["src/engine/worker.rs", "src/bin/campaign"]),
+    ("thread::Builder", &["src/engine/worker.rs", "src/bin/campaign"]),
     ("thread::sleep", &["src/engine/worker.rs", "src/engine/open.rs"]),
     ("clap", &["src/bin/"]),
     ("clap_complete", &["src/bin/"]),
