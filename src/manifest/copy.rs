@@ -20,8 +20,8 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) const COPY_BYTES_MAX: u64 = 64 << 20;
 
 /// What an examination may read: so many times the length of the file, and so much besides. Sound
-/// files need three passes; a tree whose branches share children would need passes without end.
-pub(super) const READ_FACTOR: u64 = 16;
+/// files need two passes; a tree whose branches share children would need passes without end.
+const READ_FACTOR: u64 = 8;
 const READ_BYTES_MIN: u64 = 16 << 20;
 
 // The flags of redb's header, as its design document has them.
@@ -73,6 +73,20 @@ impl Copy {
         self.read(FLAGS_AT, &mut flags)?;
         if flags[0] & PRIMARY_UNFLUSHED != 0 {
             self.write(FLAGS_AT, &[(flags[0] ^ PRIMARY_SLOT) & !PRIMARY_UNFLUSHED])?;
+        }
+        Ok(())
+    }
+
+    /// Reads the file once from end to end: then its pages, which will be read in the order of the
+    /// tree, are at hand.
+    pub(super) fn read_ahead(&self) -> io::Result<()> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let (len, mut at) = (self.file.len()?, 0);
+        let mut piece = vec![0; PIECE_BYTES.min(len) as usize];
+        while at < len {
+            let part = PIECE_BYTES.min(len - at);
+            read_exact_at(&*self.file, &mut piece[..part as usize], at)?;
+            at += part;
         }
         Ok(())
     }

@@ -124,6 +124,9 @@ pub(super) fn examine(
     let probe = Halt::new(halt.disk(), halt.path().to_owned());
     let fail = |e| Error::io("read", halt.path().display(), e);
     let copy = Copy::new(file.clone(), probe.clone(), true, served).map_err(fail)?;
+    if check {
+        copy.read_ahead().map_err(fail)?;
+    }
     // Without a cache each page that is visited is read, and so counted: time has a bound.
     let db = probe.guard("open", || {
         Builder::new()
