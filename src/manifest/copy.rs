@@ -60,21 +60,22 @@ impl Copy {
         let reads_left = AtomicU64::new(if bounded_reads { budget } else { u64::MAX });
         let changed = Mutex::new(Changed { len, own: len, pages: BTreeMap::new() });
         let copy = Self { file, halt, reads_left, changed };
-        if served == Served::Durable {
-            copy.serve_durable()?;
+        if served == Served::Flushed {
+            let flags = copy.flags()?;
+            copy.write(FLAGS_AT, &[(flags ^ PRIMARY_SLOT) & !PRIMARY_UNFLUSHED])?;
         }
         Ok(copy)
     }
 
-    /// Makes the commit before the last the current one, if the last was not flushed: it may still
-    /// be lost, and must not be shown. Readers beside a live writer are served the same.
-    fn serve_durable(&self) -> io::Result<()> {
+    fn flags(&self) -> io::Result<u8> {
         let mut flags = [0];
         self.read(FLAGS_AT, &mut flags)?;
-        if flags[0] & PRIMARY_UNFLUSHED != 0 {
-            self.write(FLAGS_AT, &[(flags[0] ^ PRIMARY_SLOT) & !PRIMARY_UNFLUSHED])?;
-        }
-        Ok(())
+        Ok(flags[0])
+    }
+
+    /// Whether the writer had written its last commit, and not yet that it was flushed.
+    pub(super) fn is_unflushed(&self) -> io::Result<bool> {
+        Ok(self.flags()? & PRIMARY_UNFLUSHED != 0)
     }
 
     /// Reads the file once from end to end: then its pages, which will be read in the order of the

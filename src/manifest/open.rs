@@ -178,8 +178,12 @@ impl Manifest {
         let fail = |e| Error::io("read", halt.path().display(), e);
         file.evict().map_err(fail)?;
         check_header(&*file, halt.path())?;
-        let facts = examine(&file, &halt, open, check, true, Served::Durable)?;
-        let copy = Copy::new(file.clone(), halt.clone(), false, Served::Durable).map_err(fail)?;
+        let mut facts = examine(&file, &halt, open, check, true, Served::Written)?;
+        let served = served(&facts, &halt);
+        if served == Served::Flushed {
+            facts = examine(&file, &halt, open, check, true, served)?;
+        }
+        let copy = Copy::new(file.clone(), halt.clone(), false, served).map_err(fail)?;
         let db = halt.guard("open", || {
             Builder::new().set_cache_size(open.cache()).create_with_backend(copy)
         })?;
@@ -333,6 +337,20 @@ fn closed(operation: &'static str, path: &Path) -> Error {
     Error::new(ErrorKind::Closed, operation, path.display(), "the manifest was closed")
 }
 
+/// Which commit a reader may be shown of what a killed writer left.
+///
+/// The mark on a commit goes after its flush, by a write that a power failure may take. If the
+/// machine went down since, all that is there is durable, and the last commit may have been
+/// acknowledged. If it did not, a mark that stands means that the flush never returned: the commit
+/// was not acknowledged, power may still take it, and what was shown must not be taken back (G10).
+fn served(facts: &Facts, halt: &Halt) -> Served {
+    let boot = halt.disk().boot_id();
+    match !boot.is_empty() && facts.unflushed_in.as_ref() == Some(&boot) {
+        true => Served::Flushed,
+        false => Served::Written,
+    }
+}
+
 fn writer_lives(file: &dyn File, path: &Path) -> Result<bool> {
     let byte = Bound::Included(WRITER_BYTE);
     file.is_locked(lock_range(byte, byte)).map_err(|e| super::halt::from_io("open", path, e))
@@ -365,7 +383,7 @@ fn open_shared(
 /// Has redb check every page of a file that nobody writes. Taking the store's lock for it would
 /// get in the way of a writer that comes, so it is taken only when something seems wrong.
 fn check_shared(file: &Arc<dyn File>, halt: &Arc<Halt>, root: &Path, open: &Open) -> Result<()> {
-    let look = || examine(file, halt, open, true, true, Served::Durable);
+    let look = || examine(file, halt, open, true, true, Served::Written);
     match look() {
         Err(error) if error.kind() == ErrorKind::Damage => {
             match lock_out_writers(halt.disk(), root)? {
