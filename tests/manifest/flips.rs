@@ -79,7 +79,7 @@ fn acceptable(error: &Error) -> bool {
     matches!(error.kind(), Damage | NewerFormat | RolledBack)
 }
 
-/// G12: with the integrity check, which is the default: each byte of the header, one in 200 of the
+/// G12: with the integrity check, which is the default: each byte of the header, one in 400 of the
 /// pages, in a closed store and in one whose writer was killed.
 #[test]
 fn g12_a_flipped_byte_is_an_error_or_changes_nothing() {
@@ -89,7 +89,7 @@ fn g12_a_flipped_byte_is_an_error_or_changes_nothing() {
         assert_eq!(victim.read(&victim.open).unwrap(), victim.expected);
         let mut tally = BTreeMap::new();
         let header = 0..320usize;
-        let pages = (4096..victim.whole.len()).filter(|_| rng.one_in(200)).collect::<Vec<_>>();
+        let pages = (4096..victim.whole.len()).filter(|_| rng.one_in(400)).collect::<Vec<_>>();
         for at in header.chain(pages) {
             let said = victim.flip(at, 1 << rng.below(8), &victim.open);
             count(&mut tally, &said);
@@ -99,7 +99,7 @@ fn g12_a_flipped_byte_is_an_error_or_changes_nothing() {
             }
         }
         println!("killed {killed}: {tally:?} of {} bytes", victim.whole.len());
-        assert!(tally["same"] > 100 && tally["damage"] > 30, "{tally:?}");
+        assert!(tally["same"] > 100 && tally["damage"] > 15, "{tally:?}");
     }
 }
 
@@ -111,7 +111,7 @@ fn without_the_check_a_flip_never_invents_a_value() {
     let victim = victim(false);
     let open = Open { check_integrity: CheckIntegrity::Never, ..victim.open.clone() };
     let mut tally = BTreeMap::new();
-    for at in (4096..victim.whole.len()).filter(|_| rng.one_in(60)).collect::<Vec<_>>() {
+    for at in (4096..victim.whole.len()).filter(|_| rng.one_in(250)).collect::<Vec<_>>() {
         let said = victim.flip(at, 1 << rng.below(8), &open);
         count(&mut tally, &said);
         if let Ok(said) = said {
@@ -120,7 +120,7 @@ fn without_the_check_a_flip_never_invents_a_value() {
         }
     }
     println!("{tally:?}");
-    assert!(tally["damage"] > 20, "{tally:?}");
+    assert!(tally["damage"] > 5, "{tally:?}");
 }
 
 /// G12: a writer that meets a flipped byte errs before it changes anything.
@@ -129,7 +129,7 @@ fn g12_a_writer_writes_nothing_into_a_damaged_file() {
     let mut rng = Rng::new(4);
     let victim = victim(true);
     let mut refused = 0;
-    for at in (4096..victim.whole.len()).filter(|_| rng.one_in(400)).collect::<Vec<_>>() {
+    for at in (4096..victim.whole.len()).filter(|_| rng.one_in(1_500)).collect::<Vec<_>>() {
         write_all_at(&*victim.file, &[victim.whole[at] ^ 16], at as u64).unwrap();
         let before = victim.sim.counts();
         let opened = Manifest::open(&victim.world.disk, &victim.world.root, &victim.open);
@@ -145,6 +145,6 @@ fn g12_a_writer_writes_nothing_into_a_damaged_file() {
         victim.file.set_len(victim.whole.len() as u64).unwrap();
         write_all_at(&*victim.file, &victim.whole, 0).unwrap();
     }
-    assert!(refused > 20, "{refused}");
+    assert!(refused > 5, "{refused}");
     assert!(Path::new("/run.stone") == victim.world.root);
 }
