@@ -4,4 +4,8 @@
 mod vfs {
     mod both;
     mod crash;
+    mod differential;
+    mod fault;
+    mod model;
+    mod trace;
 }

@@ -155,7 +155,6 @@ impl Counts {
     }
 
     /// Counts one call.
-    #[cfg_attr(not(feature = "sim"), allow(dead_code))]
     pub(super) fn add(&mut self, operation: Operation) {
         let counter = match operation {
             Operation::Open => &mut self.opens,

@@ -189,7 +189,8 @@ pub trait Disk: Debug + Send + Sync {
     }
 }
 
-/// The range as the kernel's signed start and length, 0 for a length without end.
+/// The range as a kernel's signed start and length, 0 for a length without end.
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
 pub(super) fn signed_range(range: LockRange) -> io::Result<(i64, i64)> {
     let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "an empty or too distant range");
     let start = i64::try_from(range.start).map_err(|_| refuse())?;

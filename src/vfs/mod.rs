@@ -20,6 +20,7 @@ mod real_lock;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod step;
+mod trace;
 
 pub use aligned::AlignedBuffer;
 pub use counts::{Counts, Operation};
@@ -30,3 +31,4 @@ pub use disk::{
 pub use io::{read_exact_at, read_whole, write_all_at};
 pub use real::RealDisk;
 pub use step::Step;
+pub use trace::{Call, TraceDisk};

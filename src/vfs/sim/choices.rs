@@ -50,7 +50,7 @@ pub(super) fn of(medium: &Medium, cut: usize, rng: &mut Rng, budget: usize) -> V
         if lists.len() >= budget {
             break;
         }
-        let list = spell_out(candidate, pending, rng);
+        let list = medium.consistent(&spell_out(candidate, pending, rng));
         if !lists.contains(&list) {
             lists.push(list);
         }

@@ -12,7 +12,8 @@ use super::log::{EventLog, Heritage};
 use super::medium::{Durables, Medium, Pending};
 use super::outcome::{Outcome, Outcomes, Profile};
 use super::rng::{Rng, mix};
-use super::world::{Body, ROOT, World};
+use super::tree::{Body, ROOT};
+use super::world::World;
 use crate::vfs::step::Step;
 
 /// A place in a log, and what is on the medium there.
@@ -25,13 +26,15 @@ pub struct ImageCursor {
     notes: Vec<Arc<[u8]>>,
     seen: HashSet<(u128, usize)>,
     duplicates: u64,
+    /// Whether anything happened since images were given.
+    moved: bool,
 }
 
 impl ImageCursor {
     pub(super) fn new(log: EventLog, profile: Profile) -> Self {
         let medium = Medium { profile, ..Medium::clone(&log.base) };
         let (step, notes, seen) = (None, Vec::new(), HashSet::new());
-        Self { log, cut: 0, medium, step, notes, seen, duplicates: 0 }
+        Self { log, cut: 0, medium, step, notes, seen, duplicates: 0, moved: true }
     }
 
     /// Events before the crash.
@@ -62,6 +65,7 @@ impl ImageCursor {
     /// Moves past one event; `None` at the end of the log.
     pub fn advance(&mut self) -> Option<&Event> {
         let event = self.log.events.get(self.cut)?;
+        self.moved |= !matches!(event, Event::Mark(_));
         match event {
             Event::Mark(step) => self.step = Some(*step),
             Event::Note(note) => self.notes.push(Arc::clone(note)),
@@ -87,9 +91,12 @@ impl ImageCursor {
     }
 
     /// The images of [`outcomes`](Self::outcomes), without those whose like this cursor has given
-    /// already since the last note.
+    /// already since the last note; none at all where only marks were passed since the last call.
     pub fn images(&mut self, rng: &mut Rng, budget: usize) -> Vec<Image> {
         let mut images = Vec::new();
+        if !std::mem::take(&mut self.moved) {
+            return images;
+        }
         for outcomes in self.outcomes(rng, budget) {
             let image = self.image(&outcomes.pending);
             if self.seen.insert((image.fingerprint, self.notes.len())) {

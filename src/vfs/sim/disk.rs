@@ -1,23 +1,16 @@
 //! The simulated disk as one of its processes holds it.
 
 use std::fmt;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
-use nix::libc;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
-use super::content::Content;
+use super::content::PAGE;
 use super::event::Event;
-use super::file::SimFile;
+use super::fault::{Fault, Fired};
 use super::log::EventLog;
-use super::world::{Body, HandleId, Names, World, refusal};
-use crate::vfs::counts::{Counts, Operation};
-use crate::vfs::disk::{
-    Access, DirectIo, Disk, Entry, EntryKind, File, Held, Identity, Meta, Sharing, Space,
-};
-use crate::vfs::step::Step;
+use super::world::World;
+use crate::vfs::counts::Counts;
 
 /// The device number of everything simulated.
 pub(super) const DEVICE: u64 = 0x51;
@@ -36,7 +29,7 @@ pub(super) struct Shared {
 #[derive(Clone)]
 pub struct SimDisk {
     pub(super) shared: Arc<Shared>,
-    pid: u32,
+    pub(super) pid: u32,
 }
 
 impl fmt::Debug for SimDisk {
@@ -116,216 +109,39 @@ impl SimDisk {
         self.shared.world.lock().monotonic += nanos;
     }
 
-    fn begin(&self, operation: Operation) -> io::Result<MutexGuard<'_, World>> {
-        let mut world = self.shared.world.lock();
-        world.begin(self.pid, operation)?;
-        Ok(world)
+    /// Makes something go wrong later.
+    pub fn inject(&self, fault: Fault) {
+        self.shared.world.lock().faults.arm(fault);
     }
 
-    fn handle(&self, world: &mut World, inode: u64, access: Access) -> Arc<dyn File> {
-        let id = world.open(self.pid, inode);
-        Arc::new(SimFile::new(Arc::clone(&self.shared), self.pid, inode, id, access))
-    }
-}
-
-/// A directory lock of a simulated process.
-struct HeldDirectory {
-    shared: Arc<Shared>,
-    handle: HandleId,
-}
-
-impl fmt::Debug for HeldDirectory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldDirectory(handle {})", self.handle)
-    }
-}
-
-impl Held for HeldDirectory {}
-
-impl Drop for HeldDirectory {
-    fn drop(&mut self) {
-        self.shared.world.lock().close(self.handle);
-    }
-}
-
-impl Disk for SimDisk {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        match access {
-            Access::Read | Access::ReadWrite => {
-                let mut world = self.begin(Operation::Open)?;
-                let inode = world.find(path)?;
-                world.content(inode)?;
-                Ok(self.handle(&mut world, inode, access))
-            }
-            Access::CreateNew | Access::CreateNewDirect => {
-                let mut world = self.begin(Operation::Create)?;
-                let (at, _) = world.place(path)?;
-                if world.at(&at)?.is_some() {
-                    return Err(refusal(libc::EEXIST));
-                }
-                let inode = world.create(&at, Body::File(Content::default()))?;
-                world.record(Event::Create { at, inode });
-                Ok(self.handle(&mut world, inode, access))
-            }
-        }
+    /// Takes back every fault that is still to come; an injected full disk stays full.
+    pub fn clear_faults(&self) {
+        self.shared.world.lock().faults.disarm();
     }
 
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        let world = self.begin(Operation::Meta)?;
-        let inode = match world.find(path) {
-            Ok(inode) => inode,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let (kind, len, mode) = match world.content(inode) {
-            Ok(content) => (EntryKind::File, content.len(), 0o600),
-            Err(_) => (EntryKind::Directory, 4096, 0o700),
-        };
-        Ok(Some(Meta { kind, len, mode, identity: Identity { device: DEVICE, inode } }))
+    /// The faults that struck and had an effect, in order.
+    pub fn fired(&self) -> Vec<Fired> {
+        self.shared.world.lock().faults.fired().to_vec()
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut world = self.begin(Operation::Rename)?;
-        let (from, _) = world.place(from)?;
-        let (to, above) = world.place(to)?;
-        let inode = world.at(&from)?.ok_or_else(|| refusal(libc::ENOENT))?;
-        let replaced = world.at(&to)?;
-        // One name or two of the same file: POSIX says that nothing happens.
-        if replaced == Some(inode) {
-            return Ok(());
-        }
-        if above.contains(&inode) {
-            return Err(refusal(libc::EINVAL));
-        }
-        if let Some(replaced) = replaced {
-            match (world.names(inode).is_ok(), world.names(replaced)) {
-                (true, Ok(names)) if !names.is_empty() => return Err(refusal(libc::ENOTEMPTY)),
-                (true, Err(_)) => return Err(refusal(libc::ENOTDIR)),
-                (false, Ok(_)) => return Err(refusal(libc::EISDIR)),
-                _ => {}
-            }
-        }
-        world.put_name(&to, inode)?;
-        world.take_name(&from)?;
-        world.record(Event::Rename { from, to, inode, replaced });
-        Ok(())
+    /// Operations so far: the count that [`Fault::at`] refers to.
+    pub fn operations(&self) -> u64 {
+        self.shared.world.lock().faults.operations
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut world = self.begin(Operation::Link)?;
-        let inode = world.find(from)?;
-        let (at, _) = world.place(to)?;
-        if world.at(&at)?.is_some() {
-            return Err(refusal(libc::EEXIST));
-        }
-        if world.names(inode).is_ok() {
-            return Err(refusal(libc::EPERM));
-        }
-        world.put_name(&at, inode)?;
-        world.record(Event::Link { at, inode });
-        Ok(())
+    /// Sets the size of the disk, in bytes; `None` for no end. Files take whole pages of 4 KiB,
+    /// holes none, directories none.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.shared.world.lock().capacity = bytes;
     }
 
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        let mut world = self.begin(Operation::Unlink)?;
-        let (at, _) = world.place(path)?;
-        let inode = world.at(&at)?.ok_or_else(|| refusal(libc::ENOENT))?;
-        if world.names(inode).is_ok() {
-            return Err(refusal(libc::EISDIR));
-        }
-        world.take_name(&at)?;
-        world.record(Event::Unlink { at, inode });
-        Ok(())
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.shared.world.lock().tree.used * PAGE as u64
     }
 
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        let mut world = self.begin(Operation::Mkdir)?;
-        let (at, _) = world.place(path)?;
-        if world.at(&at)?.is_some() {
-            return Err(refusal(libc::EEXIST));
-        }
-        let inode = world.create(&at, Body::Directory(Names::new()))?;
-        world.record(Event::Mkdir { at, inode });
-        Ok(())
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        let mut world = self.begin(Operation::List)?;
-        let names = world.names(world.find(path)?)?;
-        let mut entries: Vec<_> = names
-            .iter()
-            .map(|(name, inode)| {
-                let is_file = world.content(*inode).is_ok();
-                let kind = if is_file { EntryKind::File } else { EntryKind::Directory };
-                Entry { name: name.to_string(), kind }
-            })
-            .collect();
-        world.rng.shuffle(&mut entries);
-        Ok(entries)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let mut world = self.begin(Operation::SyncDir)?;
-        let inode = world.find(path)?;
-        world.names(inode)?;
-        world.record(Event::SyncDir { inode, failed: false });
-        Ok(())
-    }
-
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        let world = self.begin(Operation::Space)?;
-        world.find(path)?;
-        Ok(Space { free: 1 << 40, total: 1 << 41 })
-    }
-
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        let mut world = self.begin(Operation::LockDir)?;
-        let inode = world.find(path)?;
-        world.names(inode)?;
-        let handle = world.open(self.pid, inode);
-        if !world.locks.take_directory(inode, handle, sharing) {
-            world.close(handle);
-            return Ok(None);
-        }
-        Ok(Some(Box::new(HeldDirectory { shared: Arc::clone(&self.shared), handle })))
-    }
-
-    fn direct_io(&self, _path: &Path) -> DirectIo {
-        DirectIo::Direct
-    }
-
-    fn wall_nanos(&self) -> Option<i64> {
-        let mut world = self.shared.world.lock();
-        world.tick();
-        world.wall_ahead?.checked_add(i64::try_from(world.monotonic).ok()?)
-    }
-
-    fn monotonic_nanos(&self) -> u64 {
-        let mut world = self.shared.world.lock();
-        world.tick();
-        world.monotonic
-    }
-
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn boot_id(&self) -> String {
-        format!("boot-{:016x}", self.shared.world.lock().boot)
-    }
-
-    fn host(&self) -> String {
-        "simulated".to_owned()
-    }
-
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        let mut world = self.shared.world.lock();
-        world.alive(self.pid)?;
-        world.rng.fill(into);
-        Ok(())
-    }
-
-    fn mark(&self, step: Step) {
-        self.shared.world.lock().record(Event::Mark(step));
+    /// Sets how many handles each process may have open.
+    pub fn set_handles_max(&self, handles: Option<usize>) {
+        self.shared.world.lock().handles_max = handles;
     }
 }

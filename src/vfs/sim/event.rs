@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::world::Inode;
+use super::tree::Inode;
 use crate::vfs::step::Step;
 
 /// What a failed sync of a file leaves behind.

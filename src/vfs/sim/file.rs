@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::libc;
@@ -9,38 +10,32 @@ use parking_lot::MutexGuard;
 
 use super::disk::{DEVICE, Shared};
 use super::event::Event;
+use super::falsify::falsify;
+use super::fault::{Fault, FaultKind, Twist};
 use super::locks::Span;
-use super::world::{HandleId, Inode, World, refusal};
+use super::tree::{Inode, refusal};
+use super::world::{HandleId, World};
 use crate::vfs::counts::Operation;
-use crate::vfs::disk::{Access, File, Identity, LockRange, Sharing};
+use crate::vfs::disk::{File, Identity, LockRange, Sharing};
 
 /// Longest file, as on ext4 with pages of 4 KiB.
 const LEN_MAX: u64 = 16 << 40;
 
 /// A handle of one simulated process.
 pub(super) struct SimFile {
-    shared: Arc<Shared>,
-    pid: u32,
-    inode: Inode,
-    handle: HandleId,
-    writable: bool,
+    pub(super) shared: Arc<Shared>,
+    pub(super) pid: u32,
+    pub(super) inode: Inode,
+    pub(super) handle: HandleId,
+    pub(super) path: PathBuf,
+    pub(super) writable: bool,
 }
 
 impl SimFile {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        pid: u32,
-        inode: Inode,
-        handle: HandleId,
-        access: Access,
-    ) -> Self {
-        Self { shared, pid, inode, handle, writable: access != Access::Read }
-    }
-
-    fn begin(&self, operation: Operation) -> io::Result<MutexGuard<'_, World>> {
+    fn begin(&self, operation: Operation) -> io::Result<(MutexGuard<'_, World>, Option<Twist>)> {
         let mut world = self.shared.world.lock();
-        world.begin(self.pid, operation)?;
-        Ok(world)
+        let twist = world.begin(self.pid, operation, &self.path)?;
+        Ok((world, twist))
     }
 
     fn writable(&self, otherwise: i32) -> io::Result<()> {
@@ -49,17 +44,55 @@ impl SimFile {
 
     fn sync(&self, all: bool) -> io::Result<()> {
         let operation = if all { Operation::SyncAll } else { Operation::SyncData };
-        let mut world = self.begin(operation)?;
-        world.record(Event::SyncFile { inode: self.inode, all, failed: None });
-        Ok(())
+        let (mut world, twist) = self.begin(operation)?;
+        let mut failure = None;
+        if let Some(twist) = twist
+            && let FaultKind::SyncFails(how) = twist.kind
+        {
+            world.faults.fire(twist, operation, &self.path);
+            failure = Some(how);
+        }
+        world.sync_file(self.inode, all, failure)
+    }
+
+    /// Takes a lock if nobody stands in the way; `None` if somebody does.
+    fn take(&self, world: &mut World, span: Span, sharing: Sharing) -> Option<()> {
+        if world.locks.conflict(self.inode, self.handle, span, sharing) {
+            return None;
+        }
+        world.locks.take(self.inode, self.handle, span, sharing);
+        // A lock that became shared lets others in.
+        self.shared.released.notify_all();
+        Some(())
     }
 
     /// The span to lock, if this handle may lock it so.
     fn span(&self, range: LockRange, sharing: Sharing) -> io::Result<Span> {
+        let span = Span::of(range)?;
         if sharing == Sharing::Exclusive {
             self.writable(libc::EBADF)?;
         }
-        Span::of(range)
+        Ok(span)
+    }
+
+    /// How much of `from` a write takes that meets `twist`.
+    fn shortened(&self, world: &mut World, twist: Option<Twist>, from: &[u8]) -> usize {
+        let Some(twist) = twist else { return from.len() };
+        match twist.kind {
+            FaultKind::ShortWrite if from.len() > 1 => {
+                world.faults.fire(twist, Operation::Write, &self.path);
+                let next = Fault::new(world.faults.operations + 1, FaultKind::Eio);
+                let path = self.path.to_string_lossy();
+                world.faults.arm(next.on(&path).only(Operation::Write));
+                1 + world.rng.index(from.len() - 1)
+            }
+            FaultKind::EnospcUntilFreed => {
+                world.faults.fire(twist, Operation::Write, &self.path);
+                world.fill_up();
+                from.len()
+            }
+            _ => from.len(),
+        }
     }
 }
 
@@ -80,7 +113,7 @@ impl File for SimFile {
     fn len(&self) -> io::Result<u64> {
         let world = self.shared.world.lock();
         world.alive(self.pid)?;
-        Ok(world.content(self.inode)?.len())
+        Ok(world.tree.content(self.inode)?.len())
     }
 
     fn identity(&self) -> io::Result<Identity> {
@@ -89,43 +122,57 @@ impl File for SimFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut world = self.begin(Operation::Read)?;
+        let (mut world, twist) = self.begin(Operation::Read)?;
         if i64::try_from(offset).is_err() {
             return Err(refusal(libc::EINVAL));
         }
-        let read = world.content(self.inode)?.read(into, offset);
+        let mut read = world.tree.content(self.inode)?.read(into, offset);
+        if let Some(twist) = twist
+            && let Some(twisted) =
+                falsify(&mut world, twist.kind, self.inode, offset, &into[..read])
+        {
+            world.faults.fire(twist, Operation::Read, &self.path);
+            read = twisted.len();
+            into[..read].copy_from_slice(&twisted);
+        }
         world.counts.bytes_read += read as u64;
         Ok(read)
     }
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        let mut world = self.begin(Operation::Write)?;
-        self.writable(libc::EBADF)?;
+        let (mut world, twist) = self.begin(Operation::Write)?;
         if i64::try_from(offset).is_err() {
             return Err(refusal(libc::EINVAL));
         }
+        self.writable(libc::EBADF)?;
         if from.is_empty() {
             return Ok(0);
         }
         if offset.checked_add(from.len() as u64).is_none_or(|end| end > LEN_MAX) {
             return Err(refusal(libc::EFBIG));
         }
-        world.content_mut(self.inode)?.write(from, offset);
-        world.counts.bytes_written += from.len() as u64;
-        world.record(Event::Write { inode: self.inode, offset, bytes: from.into() });
-        Ok(from.len())
+        let wanted = self.shortened(&mut world, twist, from);
+        let taken = world.fitting(self.inode, offset, wanted)?;
+        if taken == 0 {
+            return Err(refusal(libc::ENOSPC));
+        }
+        let bytes = &from[..taken];
+        world.tree.change(self.inode, |content| content.write(bytes, offset))?;
+        world.counts.bytes_written += taken as u64;
+        world.record(Event::Write { inode: self.inode, offset, bytes: bytes.into() });
+        Ok(taken)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut world = self.begin(Operation::SetLen)?;
-        self.writable(libc::EINVAL)?;
+        let (mut world, _) = self.begin(Operation::SetLen)?;
         if i64::try_from(len).is_err() {
             return Err(refusal(libc::EINVAL));
         }
+        self.writable(libc::EINVAL)?;
         if len > LEN_MAX {
             return Err(refusal(libc::EFBIG));
         }
-        world.content_mut(self.inode)?.set_len(len);
+        world.tree.change(self.inode, |content| content.set_len(len))?;
         world.record(Event::SetLen { inode: self.inode, len });
         Ok(())
     }
@@ -139,37 +186,36 @@ impl File for SimFile {
     }
 
     fn evict(&self) -> io::Result<()> {
-        self.begin(Operation::Evict).map(drop)
+        let (mut world, _) = self.begin(Operation::Evict)?;
+        world.evict(self.inode)
     }
 
     fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
-        let mut world = self.begin(Operation::Lock)?;
+        let (mut world, twist) = self.begin(Operation::Lock)?;
         let span = self.span(range, sharing)?;
-        let free = !world.locks.conflict(self.inode, self.handle, span, sharing);
-        if free {
-            world.locks.take(self.inode, self.handle, span, sharing);
+        if let Some(twist) = twist {
+            world.faults.fire(twist, Operation::Lock, &self.path);
+            return Ok(false);
         }
-        drop(world);
-        // A lock that became shared lets others in.
-        self.shared.released.notify_all();
-        Ok(free)
+        Ok(self.take(&mut world, span, sharing).is_some())
     }
 
     fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
-        let mut world = self.begin(Operation::Lock)?;
+        let (mut world, twist) = self.begin(Operation::Lock)?;
         let span = self.span(range, sharing)?;
-        while world.locks.conflict(self.inode, self.handle, span, sharing) {
+        if let Some(twist) = twist {
+            world.faults.fire(twist, Operation::Lock, &self.path);
+            return Err(refusal(libc::EAGAIN));
+        }
+        while self.take(&mut world, span, sharing).is_none() {
             self.shared.released.wait(&mut world);
             world.alive(self.pid)?;
         }
-        world.locks.take(self.inode, self.handle, span, sharing);
-        drop(world);
-        self.shared.released.notify_all();
         Ok(())
     }
 
     fn unlock(&self, range: LockRange) -> io::Result<()> {
-        let mut world = self.begin(Operation::Unlock)?;
+        let (mut world, _) = self.begin(Operation::Unlock)?;
         world.locks.release(self.inode, self.handle, Span::of(range)?);
         drop(world);
         self.shared.released.notify_all();

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::world::{HandleId, Inode};
+use super::tree::Inode;
+use super::world::HandleId;
 use crate::vfs::disk::{LockRange, Sharing, signed_range};
 
 /// Bytes from `start` up to `end`, exclusive; `u64::MAX` stands for no end.

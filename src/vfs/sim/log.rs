@@ -8,7 +8,7 @@ use super::cursor::{Image, ImageCursor};
 use super::event::{Event, Place};
 use super::medium::Medium;
 use super::outcome::{Outcomes, Profile};
-use super::world::Inode;
+use super::tree::{Inode, ROOT};
 use crate::vfs::step::Step;
 
 /// What an image takes over from the world that crashed.
@@ -123,7 +123,7 @@ impl EventLog {
 
     /// The name that `inode` had last before event `index`.
     fn name_of(&self, inode: Inode, index: usize) -> String {
-        if inode == super::world::ROOT {
+        if inode == ROOT {
             return String::new();
         }
         let upto = (index + 1).min(self.len());

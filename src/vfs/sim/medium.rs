@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use super::content::Content;
 use super::event::{Event, Place, SyncFailure};
-use super::outcome::{Outcome, Profile, settle_write};
+use super::order::takes_along;
+use super::outcome::{Outcome, Profile};
 use super::rng::mix;
-use super::world::{Body, Inode, Names, ROOT};
+use super::settle::{settle, settle_content, settle_name};
+use super::tree::{Body, Inode, Names, ROOT};
 
 /// A file or directory on the medium.
 #[derive(Debug, Clone)]
@@ -45,7 +47,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// The names it touches, if it is about names.
-    fn places(&self) -> [Option<&Place>; 2] {
+    pub(super) fn places(&self) -> [Option<&Place>; 2] {
         match &self.event {
             Event::Create { at, .. }
             | Event::Mkdir { at, .. }
@@ -80,10 +82,23 @@ impl Pending {
         }
     }
 
+    fn takes_a_name(&self) -> bool {
+        matches!(self.event, Event::Unlink { .. } | Event::Rename { .. })
+    }
+
     pub(super) fn is_rename_across(&self) -> bool {
         matches!(&self.event, Event::Rename { from, to, .. }
             if !self.half && from.directory != to.directory)
     }
+}
+
+/// What a sync of a directory does to a pending event.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Stay,
+    Due,
+    /// Of a rename from elsewhere the new name becomes durable, the removal does not.
+    Half,
 }
 
 pub(super) type Durables = BTreeMap<Inode, Durable>;
@@ -102,8 +117,15 @@ impl Medium {
         Self::of(BTreeMap::from([(ROOT, root)]))
     }
 
+    /// A medium that holds what the names in `nodes` lead to, all durable.
+    pub(super) fn of_reachable(nodes: &Durables) -> Self {
+        let kept = reachable(nodes, [ROOT].into_iter());
+        let named = nodes.iter().filter(|(inode, _)| kept.contains(inode));
+        Self::of(named.map(|(inode, node)| (*inode, node.clone())).collect())
+    }
+
     /// A medium that holds `nodes`, all durable.
-    pub(super) fn of(nodes: Durables) -> Self {
+    fn of(nodes: Durables) -> Self {
         Self { profile: Profile::PosixHarshest, nodes, pending: Vec::new() }
     }
 
@@ -206,41 +228,53 @@ impl Medium {
         // A rename is whole, so that its removal takes the new name along, in whatever directory,
         // and with it what happened to that name before.
         let mut along = BTreeSet::new();
-        let mut due = vec![false; self.pending.len()];
-        for (at, pending) in self.pending.iter_mut().enumerate().rev() {
-            let places = pending.places();
-            let removal = places[0].is_some_and(|place| place.directory == directory);
-            let taken = places.iter().flatten().any(|place| along.contains(*place));
-            if removal || taken {
-                due[at] = true;
-                along.extend(places.into_iter().flatten().cloned());
-            } else if places[1].is_some_and(|place| place.directory == directory) {
-                settle_name(&mut self.nodes, pending, Outcome::Torn(0));
-                pending.half = true;
+        let mut fates = vec![Fate::Stay; self.pending.len()];
+        for (pending, fate) in self.pending.iter().zip(&mut fates).rev() {
+            let [first, second] = pending.places();
+            let here = |place: Option<&Place>| place.is_some_and(|p| p.directory == directory);
+            let taken = [first, second].into_iter().flatten().any(|place| along.contains(place));
+            if here(first) || taken {
+                *fate = Fate::Due;
+                along.extend([first, second].into_iter().flatten().cloned());
+            } else if here(second) {
+                *fate = Fate::Half;
             }
         }
-        self.settle_due(&due);
+        self.settle_by(&fates);
     }
 
     /// Makes every name durable, in order, and the data that a rename over a file takes along.
     fn commit_names(&mut self) {
-        let mut due = vec![false; self.pending.len()];
+        let mut fates = vec![Fate::Stay; self.pending.len()];
         let mut flushed = BTreeSet::new();
-        for (at, pending) in self.pending.iter().enumerate().rev() {
-            due[at] = takes_along(&mut flushed, pending, true) || pending.is_name();
+        for (pending, fate) in self.pending.iter().zip(&mut fates).rev() {
+            if takes_along(&mut flushed, pending, true) || pending.is_name() {
+                *fate = Fate::Due;
+            }
         }
-        self.settle_due(&due);
+        self.settle_by(&fates);
     }
 
-    fn settle_due(&mut self, due: &[bool]) {
-        let mut turn = due.iter().copied();
-        let due: Vec<_> =
-            self.pending.extract_if(.., |_| turn.next().unwrap_or_default()).collect();
-        for pending in &due {
-            settle(&mut self.nodes, pending, Outcome::Full);
+    /// Lets what is due become durable, oldest first: of one name the newest is to stand.
+    fn settle_by(&mut self, fates: &[Fate]) {
+        let mut removed = false;
+        let before = std::mem::take(&mut self.pending);
+        for (mut pending, fate) in before.into_iter().zip(fates) {
+            match fate {
+                Fate::Stay => self.pending.push(pending),
+                Fate::Due => {
+                    settle(&mut self.nodes, &pending, Outcome::Full);
+                    removed |= pending.takes_a_name();
+                }
+                Fate::Half => {
+                    settle_name(&mut self.nodes, &pending, Outcome::Torn(0));
+                    removed |= pending.takes_a_name();
+                    pending.half = true;
+                    self.pending.push(pending);
+                }
+            }
         }
-        let removes = |p: &Pending| matches!(p.event, Event::Unlink { .. } | Event::Rename { .. });
-        if due.iter().any(removes) {
+        if removed {
             self.forget_unnamed();
         }
     }
@@ -257,6 +291,16 @@ impl Medium {
         });
     }
 
+    /// What processes see of `inode` once its clean pages are dropped.
+    pub(super) fn seen(&self, inode: Inode) -> Option<Arc<Body>> {
+        let node = self.nodes.get(&inode)?.clone();
+        let mut alone = BTreeMap::from([(inode, node)]);
+        for pending in self.pending.iter().filter(|pending| pending.is_content_of(inode)) {
+            settle_content(&mut alone, pending, Outcome::Full);
+        }
+        alone.remove(&inode).map(|node| node.body)
+    }
+
     /// What survives if the pending events come to `outcomes`; those beyond its end are lost.
     /// What no name leads to is still there.
     pub(super) fn survivors(&self, outcomes: &[Outcome]) -> Durables {
@@ -266,80 +310,6 @@ impl Medium {
         }
         nodes
     }
-
-    /// The outcomes as far as the profile allows them: an entry that survived tells of all that
-    /// happened to it before.
-    fn consistent(&self, outcomes: &[Outcome]) -> Vec<Outcome> {
-        let mut settled = outcomes.to_vec();
-        settled.resize(self.pending.len(), Outcome::Lost);
-        match self.profile {
-            Profile::PosixHarshest => self.in_order_by_name(&mut settled),
-            Profile::Ext4Ordered => self.in_order(&mut settled),
-            Profile::ProcessKill => {
-                let last = settled.len().saturating_sub(1);
-                for (at, outcome) in settled.iter_mut().enumerate() {
-                    if at < last || !matches!(outcome, Outcome::Cut(_)) {
-                        *outcome = Outcome::Full;
-                    }
-                }
-            }
-        }
-        settled
-    }
-
-    fn in_order_by_name(&self, settled: &mut [Outcome]) {
-        let mut told = BTreeSet::new();
-        for (pending, outcome) in self.pending.iter().zip(settled).rev() {
-            let places = pending.places();
-            if places.iter().flatten().any(|place| told.contains(*place)) {
-                *outcome = Outcome::Full;
-            }
-            match outcome {
-                Outcome::Full => told.extend(places.into_iter().flatten()),
-                Outcome::Torn(_) if pending.is_rename_across() => told.extend(places[1]),
-                Outcome::Torn(_) => told.extend(places.into_iter().flatten()),
-                _ => {}
-            }
-        }
-    }
-
-    fn in_order(&self, settled: &mut [Outcome]) {
-        let mut committed = false;
-        let mut flushed = BTreeSet::new();
-        for (pending, outcome) in self.pending.iter().zip(settled).rev() {
-            if pending.is_name() {
-                committed |= matches!(outcome, Outcome::Full | Outcome::Torn(_));
-                *outcome = if committed { Outcome::Full } else { Outcome::Lost };
-                takes_along(&mut flushed, pending, committed);
-            } else if takes_along(&mut flushed, pending, true) {
-                *outcome = Outcome::Full;
-            } else if let Event::Write { bytes, .. } = &pending.event {
-                *outcome = match *outcome {
-                    Outcome::Zeroed => Outcome::Lost,
-                    Outcome::Torn(pick) if pending.grows => cut_at(pick, bytes.len()),
-                    other => other,
-                };
-            }
-        }
-    }
-}
-
-/// Notes that a committed rename over another file takes its file's data along; says whether
-/// `pending` is such data.
-fn takes_along(flushed: &mut BTreeSet<Inode>, pending: &Pending, committed: bool) -> bool {
-    match &pending.event {
-        Event::Rename { inode, replaced: Some(_), .. } if committed => {
-            flushed.insert(*inode);
-            false
-        }
-        Event::Write { inode, .. } | Event::SetLen { inode, .. } => flushed.contains(inode),
-        _ => false,
-    }
-}
-
-fn cut_at(pick: u32, len: usize) -> Outcome {
-    let at = mix(u64::from(pick)) % (len as u64 + 1);
-    Outcome::Cut(u32::try_from(at).unwrap_or_default())
 }
 
 fn chance_outcome(pick: u32, turn: u64) -> Outcome {
@@ -352,7 +322,7 @@ fn chance_outcome(pick: u32, turn: u64) -> Outcome {
 }
 
 /// Every inode that the names lead to from `starts`.
-pub(super) fn reachable(nodes: &Durables, starts: impl Iterator<Item = Inode>) -> BTreeSet<Inode> {
+fn reachable(nodes: &Durables, starts: impl Iterator<Item = Inode>) -> BTreeSet<Inode> {
     let mut seen = BTreeSet::new();
     let mut next: Vec<_> = starts.collect();
     while let Some(inode) = next.pop() {
@@ -364,57 +334,4 @@ pub(super) fn reachable(nodes: &Durables, starts: impl Iterator<Item = Inode>) -
         }
     }
     seen
-}
-
-fn settle(nodes: &mut Durables, pending: &Pending, outcome: Outcome) {
-    if pending.is_name() {
-        settle_name(nodes, pending, outcome);
-    } else {
-        settle_content(nodes, pending, outcome);
-    }
-}
-
-fn settle_content(nodes: &mut Durables, pending: &Pending, outcome: Outcome) {
-    let (Event::Write { inode, .. } | Event::SetLen { inode, .. }) = &pending.event else { return };
-    if outcome == Outcome::Lost {
-        return;
-    }
-    let Some(node) = nodes.get_mut(inode) else { return };
-    let Body::File(content) = Arc::make_mut(&mut node.body) else { return };
-    match &pending.event {
-        Event::Write { offset, bytes, .. } => settle_write(content, bytes, *offset, outcome),
-        Event::SetLen { len, .. } if outcome != Outcome::Zeroed => content.set_len(*len),
-        _ => {}
-    }
-}
-
-fn settle_name(nodes: &mut Durables, pending: &Pending, outcome: Outcome) {
-    if matches!(outcome, Outcome::Lost | Outcome::Zeroed | Outcome::Cut(_)) {
-        return;
-    }
-    match &pending.event {
-        Event::Create { at, inode } | Event::Mkdir { at, inode } | Event::Link { at, inode } => {
-            set_name(nodes, at, Some(*inode));
-        }
-        Event::Unlink { at, .. } => set_name(nodes, at, None),
-        Event::Rename { from, to, inode, .. } => {
-            if !pending.half {
-                set_name(nodes, to, Some(*inode));
-            }
-            let both = matches!(outcome, Outcome::Torn(_)) && pending.is_rename_across();
-            if !both {
-                set_name(nodes, from, None);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn set_name(nodes: &mut Durables, at: &Place, inode: Option<Inode>) {
-    let Some(node) = nodes.get_mut(&at.directory) else { return };
-    let Body::Directory(names) = Arc::make_mut(&mut node.body) else { return };
-    match inode {
-        Some(inode) => names.insert(Arc::clone(&at.name), inode),
-        None => names.remove(&at.name),
-    };
 }

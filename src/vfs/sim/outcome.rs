@@ -3,12 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::content::Content;
-use super::rng::mix;
 use crate::error::{Error, Result};
-
-/// Bytes that a drive writes whole or not at all, beyond small writes.
-const SECTOR: u64 = 512;
 
 /// How a crash treats what was not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,57 +122,6 @@ impl FromStr for Outcomes {
     }
 }
 
-/// Lets a write come to `outcome` on `content`.
-pub(super) fn settle_write(content: &mut Content, bytes: &[u8], offset: u64, outcome: Outcome) {
-    match outcome {
-        Outcome::Lost => {}
-        Outcome::Full => content.write(bytes, offset),
-        Outcome::Torn(pick) => tear(content, bytes, offset, pick),
-        Outcome::Zeroed => {
-            let end = offset + bytes.len() as u64;
-            content.set_len(content.len().max(end));
-        }
-        Outcome::Cut(at) => {
-            let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-            content.write(&bytes[..at], offset);
-        }
-    }
-}
-
-/// Whether unit `unit` of `units` survives: by turns a first part, a last part, or any subset, but
-/// never all and never none.
-fn survives(pick: u32, unit: u64, units: u64) -> bool {
-    if units < 2 {
-        return pick & 1 == 0;
-    }
-    let chance = mix(u64::from(pick));
-    let border = 1 + chance % (units - 1);
-    match pick % 4 {
-        0 => unit < border,
-        1 => unit >= border,
-        _ if unit == border => true,
-        _ if unit == border - 1 => false,
-        _ => mix(chance ^ unit) & 1 == 0,
-    }
-}
-
-fn tear(content: &mut Content, bytes: &[u8], offset: u64, pick: u32) {
-    let end = offset + bytes.len() as u64;
-    let unit = if bytes.len() as u64 <= SECTOR { 1 } else { SECTOR };
-    let first = offset / unit;
-    let units = (end - 1) / unit + 1 - first;
-    // The length is metadata, and may be there without the bytes.
-    if mix(u64::from(pick)) >> 63 == 1 {
-        content.set_len(content.len().max(end));
-    }
-    for at in (0..units).filter(|at| survives(pick, *at, units)) {
-        let from = ((first + at) * unit).max(offset);
-        let upto = ((first + at + 1) * unit).min(end);
-        let index = |place: u64| usize::try_from(place - offset).unwrap_or(bytes.len());
-        content.write(&bytes[index(from)..index(upto)], from);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,38 +134,6 @@ mod tests {
         }
         for text in ["", "posix", "posix@x:F", "dos@1:F", "posix@1:Q", "posix@1:T", "posix@1:FF"] {
             assert!(text.parse::<Outcomes>().is_err(), "{text}");
-        }
-    }
-
-    /// Does a tear leave each byte old or new, both somewhere, and every byte outside alone?
-    #[test]
-    fn a_tear_mixes_old_and_new_and_touches_nothing_else() {
-        for pick in 0..200 {
-            for (offset, len) in [(3usize, 2usize), (100, 400), (700, 5000), (0, 512), (512, 513)] {
-                let mut content = Content::default();
-                content.write(&[1; 8000], 0);
-                tear(&mut content, &vec![2; len], offset as u64, pick);
-                let mut bytes = vec![0; 8000];
-                assert_eq!(content.read(&mut bytes, 0), 8000);
-                let (written, outside): (Vec<_>, Vec<_>) = bytes
-                    .iter()
-                    .enumerate()
-                    .partition(|(at, _)| (offset..offset + len).contains(at));
-                assert!(outside.iter().all(|(_, byte)| **byte == 1), "pick {pick}");
-                for value in [1, 2] {
-                    assert!(written.iter().any(|(_, byte)| **byte == value), "pick {pick}, {len}");
-                }
-                if len > 512 {
-                    let mut sectors = bytes.chunks(512).skip(offset.div_ceil(512));
-                    assert!(sectors.all(|s| s.iter().all(|byte| *byte == s[0])
-                        || s.len() < 512
-                        || {
-                            let end = offset + len;
-                            // The sector in which the write ends is new only up to there.
-                            s[..end % 512].iter().all(|byte| *byte == s[0])
-                        }));
-                }
-            }
         }
     }
 }

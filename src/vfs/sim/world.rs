@@ -1,99 +1,51 @@
-//! The simulated world as its processes see it: the cached tree, clocks, handles, locks.
+//! The simulated world as its processes see it: cached tree, clocks, handles, locks, faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::libc;
 
-use super::content::Content;
-use super::event::{Event, Place};
+use super::content::PAGE;
+use super::event::{Event, SyncFailure};
+use super::fault::{Faults, Twist};
 use super::locks::Locks;
 use super::log::{EventLog, Heritage};
-use super::medium::{Durables, Medium, reachable};
+use super::medium::{Durables, Medium};
 use super::rng::Rng;
+use super::tree::{Body, Inode, ROOT, Tree, refusal};
 use crate::vfs::counts::{Counts, Operation};
-
-/// The number of a file or directory; never used twice in a world.
-pub type Inode = u64;
 
 /// The number of an open handle; never used twice in a world.
 pub(super) type HandleId = u64;
 
-/// The directory `/`, there from the start.
-pub(super) const ROOT: Inode = 1;
-
-/// Longest name of a directory entry, in bytes.
-const NAME_BYTES_MAX: usize = 255;
-
-/// The names in a directory.
-pub(super) type Names = BTreeMap<Arc<str>, Inode>;
-
-/// What an inode holds.
-#[derive(Debug, Clone)]
-pub(super) enum Body {
-    File(Content),
-    Directory(Names),
-}
-
-/// An inode of the cached tree.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) body: Arc<Body>,
-    /// Names it has.
-    pub(super) links: u64,
-    /// Handles open on it.
-    pub(super) handles: u64,
-}
-
-impl Node {
-    fn new(body: Body) -> Self {
-        Self { body: Arc::new(body), links: 1, handles: 0 }
-    }
-}
-
-/// The cached tree of a disk whose cache is empty.
-fn cached(durables: &Durables) -> BTreeMap<Inode, Node> {
-    let node = |body: &Arc<Body>| Node { body: Arc::clone(body), links: 0, handles: 0 };
-    let mut nodes: BTreeMap<_, _> =
-        durables.iter().map(|(inode, durable)| (*inode, node(&durable.body))).collect();
-    let named = durables.values().filter_map(|durable| match &*durable.body {
-        Body::Directory(names) => Some(names.values()),
-        Body::File(_) => None,
-    });
-    for inode in named.flatten().chain([&ROOT]) {
-        if let Some(node) = nodes.get_mut(inode) {
-            node.links += 1;
-        }
-    }
-    nodes
-}
-
-/// The error a kernel would give.
-pub(super) fn refusal(code: i32) -> io::Error {
-    io::Error::from_raw_os_error(code)
-}
-
 /// The whole world, behind one lock.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) nodes: BTreeMap<Inode, Node>,
-    pub(super) next_inode: Inode,
-    pub(super) next_handle: HandleId,
+    pub(super) tree: Tree,
+    next_handle: HandleId,
     /// Who owns each open handle, and on what.
     pub(super) handles: BTreeMap<HandleId, (u32, Inode)>,
+    pub(super) handles_max: Option<usize>,
     pub(super) locks: Locks,
     /// What is on the medium now, and what was when the log began.
     pub(super) medium: Medium,
     pub(super) base: Arc<Medium>,
-    pub(super) log: Vec<Event>,
-    pub(super) log_on: bool,
+    log: Vec<Event>,
+    log_on: bool,
     pub(super) counts: Counts,
-    pub(super) killed: BTreeSet<u32>,
-    pub(super) seed: u64,
-    pub(super) rng: Rng,
+    killed: BTreeSet<u32>,
+    pub(super) faults: Faults,
+    /// Files whose cache may hold what no sync will write any more.
+    ghosts: BTreeSet<Inode>,
+    /// Files that never sync again.
+    unsyncable: BTreeSet<Inode>,
+    /// The pages in use when the disk became full until some are freed.
+    full_at: Option<u64>,
     pub(super) capacity: Option<u64>,
+    seed: u64,
+    pub(super) rng: Rng,
     pub(super) monotonic: u64,
     /// Wall clock minus monotonic clock; `None` while the wall clock cannot be represented.
     pub(super) wall_ahead: Option<i64>,
@@ -116,20 +68,14 @@ impl World {
 
     /// The world after a crash that left `durables`, booted anew from `seed`.
     pub(super) fn survived(durables: &Durables, heritage: Heritage, seed: u64) -> Self {
-        let kept = reachable(durables, [ROOT].into_iter());
-        let kept: Durables = durables
-            .iter()
-            .filter(|(inode, _)| kept.contains(inode))
-            .map(|(inode, node)| (*inode, node.clone()))
-            .collect();
         let mut rng = Rng::new(seed);
         let boot = rng.next_u64();
-        let medium = Medium::of(kept);
+        let medium = Medium::of_reachable(durables);
         Self {
-            nodes: cached(&medium.nodes),
-            next_inode: heritage.next_inode,
+            tree: Tree::of(&medium.nodes, heritage.next_inode),
             next_handle: 1,
             handles: BTreeMap::new(),
+            handles_max: None,
             locks: Locks::default(),
             base: Arc::new(medium.clone()),
             medium,
@@ -137,9 +83,13 @@ impl World {
             log_on: true,
             counts: Counts::default(),
             killed: BTreeSet::new(),
+            faults: Faults::default(),
+            ghosts: BTreeSet::new(),
+            unsyncable: BTreeSet::new(),
+            full_at: None,
+            capacity: heritage.capacity,
             seed,
             rng,
-            capacity: heritage.capacity,
             monotonic: heritage.monotonic,
             wall_ahead: heritage.wall_ahead,
             boot,
@@ -153,7 +103,7 @@ impl World {
             events: self.log.as_slice().into(),
             heritage: Heritage {
                 seed: self.seed,
-                next_inode: self.next_inode,
+                next_inode: self.tree.next_inode,
                 monotonic: self.monotonic,
                 wall_ahead: self.wall_ahead,
                 boot: self.boot,
@@ -172,12 +122,28 @@ impl World {
         self.base = Arc::new(self.medium.clone());
     }
 
-    /// Lets time pass and counts the call.
-    pub(super) fn begin(&mut self, pid: u32, operation: Operation) -> io::Result<()> {
+    /// Lets an event reach the medium, and writes it down.
+    pub(super) fn record(&mut self, event: Event) {
+        self.medium.apply(self.log.len(), &event);
+        if self.log_on {
+            self.log.push(event);
+        }
+    }
+
+    /// Lets time pass, counts the call, and finds the fault it meets.
+    pub(super) fn begin(
+        &mut self,
+        pid: u32,
+        operation: Operation,
+        path: &Path,
+    ) -> io::Result<Option<Twist>> {
         self.tick();
         self.alive(pid)?;
         self.counts.add(operation);
-        Ok(())
+        if self.full_at.is_some_and(|at| self.tree.used < at) {
+            self.full_at = None;
+        }
+        self.faults.meet(operation, path)
     }
 
     pub(super) fn tick(&mut self) {
@@ -191,166 +157,27 @@ impl World {
         Ok(())
     }
 
-    /// Lets an event reach the medium, and writes it down.
-    pub(super) fn record(&mut self, event: Event) {
-        self.medium.apply(self.log.len(), &event);
-        if self.log_on {
-            self.log.push(event);
-        }
-    }
-
-    pub(super) fn names(&self, inode: Inode) -> io::Result<&Names> {
-        match self.nodes.get(&inode).map(|node| &*node.body) {
-            Some(Body::Directory(names)) => Ok(names),
-            Some(Body::File(_)) => Err(refusal(libc::ENOTDIR)),
-            None => Err(refusal(libc::ENOENT)),
-        }
-    }
-
-    fn names_mut(&mut self, inode: Inode) -> io::Result<&mut Names> {
-        match self.nodes.get_mut(&inode).map(|node| Arc::make_mut(&mut node.body)) {
-            Some(Body::Directory(names)) => Ok(names),
-            Some(Body::File(_)) => Err(refusal(libc::ENOTDIR)),
-            None => Err(refusal(libc::ENOENT)),
-        }
-    }
-
-    pub(super) fn content(&self, inode: Inode) -> io::Result<&Content> {
-        match self.nodes.get(&inode).map(|node| &*node.body) {
-            Some(Body::File(content)) => Ok(content),
-            Some(Body::Directory(_)) => Err(refusal(libc::EISDIR)),
-            None => Err(refusal(libc::ENOENT)),
-        }
-    }
-
-    pub(super) fn content_mut(&mut self, inode: Inode) -> io::Result<&mut Content> {
-        match self.nodes.get_mut(&inode).map(|node| Arc::make_mut(&mut node.body)) {
-            Some(Body::File(content)) => Ok(content),
-            Some(Body::Directory(_)) => Err(refusal(libc::EISDIR)),
-            None => Err(refusal(libc::ENOENT)),
-        }
-    }
-
-    /// The directories from the root down to the one that `path` names, and whether the last
-    /// component was a name at all.
-    fn walk<'a>(&self, parts: impl Iterator<Item = Component<'a>>) -> io::Result<Vec<Inode>> {
-        let mut stack = vec![ROOT];
-        for part in parts {
-            match part {
-                Component::Normal(name) => {
-                    let name = name.to_string_lossy();
-                    let last = stack.last().copied().unwrap_or(ROOT);
-                    let names = self.names(last)?;
-                    if name.len() > NAME_BYTES_MAX {
-                        return Err(refusal(libc::ENAMETOOLONG));
-                    }
-                    stack.push(*names.get(&*name).ok_or_else(|| refusal(libc::ENOENT))?);
-                }
-                Component::ParentDir => {
-                    self.names(stack.last().copied().unwrap_or(ROOT))?;
-                    if stack.len() > 1 {
-                        stack.pop();
-                    }
-                }
-                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-            }
-        }
-        Ok(stack)
-    }
-
-    /// What `path` names.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Inode> {
-        if path.as_os_str().is_empty() {
-            return Err(refusal(libc::ENOENT));
-        }
-        Ok(self.walk(path.components())?.last().copied().unwrap_or(ROOT))
-    }
-
-    /// The directory that holds, or would hold, the name `path`, with every directory above it.
-    pub(super) fn place(&self, path: &Path) -> io::Result<(Place, Vec<Inode>)> {
-        if path.as_os_str().is_empty() {
-            return Err(refusal(libc::ENOENT));
-        }
-        let mut parts = path.components();
-        let Some(Component::Normal(name)) = parts.next_back() else {
-            return Err(refusal(libc::EBUSY));
-        };
-        let name = name.to_string_lossy();
-        let stack = self.walk(parts)?;
-        let directory = stack.last().copied().unwrap_or(ROOT);
-        self.names(directory)?;
-        if name.len() > NAME_BYTES_MAX {
-            return Err(refusal(libc::ENAMETOOLONG));
-        }
-        Ok((Place { directory, name: Arc::from(&*name) }, stack))
-    }
-
-    /// What stands at `place` now.
-    pub(super) fn at(&self, place: &Place) -> io::Result<Option<Inode>> {
-        Ok(self.names(place.directory)?.get(&place.name).copied())
-    }
-
-    /// Makes a new inode under a free name.
-    pub(super) fn create(&mut self, place: &Place, body: Body) -> io::Result<Inode> {
-        let inode = self.next_inode;
-        self.names_mut(place.directory)?.insert(Arc::clone(&place.name), inode);
-        self.next_inode += 1;
-        self.nodes.insert(inode, Node::new(body));
-        Ok(inode)
-    }
-
-    /// Puts `inode` under `place`; what had the name before loses it.
-    pub(super) fn put_name(&mut self, place: &Place, inode: Inode) -> io::Result<()> {
-        let before = self.names_mut(place.directory)?.insert(Arc::clone(&place.name), inode);
-        if let Some(node) = self.nodes.get_mut(&inode) {
-            node.links += 1;
-        }
-        if let Some(before) = before {
-            self.drop_link(before);
-        }
-        Ok(())
-    }
-
-    /// Takes the name `place` from what has it.
-    pub(super) fn take_name(&mut self, place: &Place) -> io::Result<()> {
-        if let Some(before) = self.names_mut(place.directory)?.remove(&place.name) {
-            self.drop_link(before);
-        }
-        Ok(())
-    }
-
-    fn drop_link(&mut self, inode: Inode) {
-        if let Some(node) = self.nodes.get_mut(&inode) {
-            node.links = node.links.saturating_sub(1);
-        }
-        self.forget_if_unused(inode);
-    }
-
-    fn forget_if_unused(&mut self, inode: Inode) {
-        if self.nodes.get(&inode).is_some_and(|node| node.links == 0 && node.handles == 0) {
-            self.nodes.remove(&inode);
-        }
-    }
-
     /// Opens a handle of process `pid` on `inode`.
     pub(super) fn open(&mut self, pid: u32, inode: Inode) -> HandleId {
         let handle = self.next_handle;
         self.next_handle += 1;
         self.handles.insert(handle, (pid, inode));
-        if let Some(node) = self.nodes.get_mut(&inode) {
-            node.handles += 1;
-        }
+        self.tree.opened(inode);
         handle
+    }
+
+    /// Refuses what needs a handle when the process has as many as it may.
+    pub(super) fn spare_handle(&self, pid: u32) -> io::Result<()> {
+        let Some(max) = self.handles_max else { return Ok(()) };
+        let held = self.handles.values().filter(|(owner, _)| *owner == pid).count();
+        if held < max { Ok(()) } else { Err(refusal(libc::EMFILE)) }
     }
 
     /// Closes a handle and releases its locks.
     pub(super) fn close(&mut self, handle: HandleId) {
         let Some((_, inode)) = self.handles.remove(&handle) else { return };
         self.locks.end(handle);
-        if let Some(node) = self.nodes.get_mut(&inode) {
-            node.handles = node.handles.saturating_sub(1);
-        }
-        self.forget_if_unused(inode);
+        self.tree.closed(inode);
     }
 
     /// Ends a process: its handles close, its locks go.
@@ -361,6 +188,79 @@ impl World {
         let handles: Vec<_> = self.handles.iter().filter_map(of_process).collect();
         for handle in handles {
             self.close(handle);
+        }
+    }
+
+    /// From now on what needs new space fails, until some is freed.
+    pub(super) fn fill_up(&mut self) {
+        self.full_at = Some(self.tree.used);
+    }
+
+    /// Pages still free; `None` where there is no end of them.
+    pub(super) fn free_pages(&self) -> Option<u64> {
+        if self.full_at.is_some() {
+            return Some(0);
+        }
+        self.capacity.map(|bytes| (bytes / PAGE as u64).saturating_sub(self.tree.used))
+    }
+
+    /// Refuses a new name when nothing is free.
+    pub(super) fn room_for_a_name(&self) -> io::Result<()> {
+        if self.free_pages() == Some(0) { Err(refusal(libc::ENOSPC)) } else { Ok(()) }
+    }
+
+    /// How many of `len` bytes at `offset` of a file find space.
+    pub(super) fn fitting(&self, inode: Inode, offset: u64, len: usize) -> io::Result<usize> {
+        let content = self.tree.content(inode)?;
+        let Some(mut free) = self.free_pages() else { return Ok(len) };
+        let end = offset + len as u64;
+        let mut at = offset;
+        while at < end {
+            if content.is_hole(at) {
+                if free == 0 {
+                    break;
+                }
+                free -= 1;
+            }
+            at = (at / PAGE as u64 + 1) * PAGE as u64;
+        }
+        usize::try_from(at.min(end) - offset).map_err(io::Error::other)
+    }
+
+    /// A file's sync. `failure` is how it fails, if it does.
+    pub(super) fn sync_file(
+        &mut self,
+        inode: Inode,
+        all: bool,
+        failure: Option<SyncFailure>,
+    ) -> io::Result<()> {
+        let failure = match failure {
+            None if self.unsyncable.contains(&inode) => Some(SyncFailure::NeverAgain),
+            failure => failure,
+        };
+        let mut pick = || u32::try_from(self.rng.below(1 << 32)).unwrap_or_default();
+        let failed = failure.map(|failure| (failure, pick()));
+        self.record(Event::SyncFile { inode, all, failed });
+        let Some(failure) = failure else { return Ok(()) };
+        self.ghosts.insert(inode);
+        match failure {
+            SyncFailure::CacheReverted => self.evict(inode)?,
+            SyncFailure::NeverAgain => {
+                self.unsyncable.insert(inode);
+            }
+            SyncFailure::NothingKept | SyncFailure::RandomPart => {}
+        }
+        Err(refusal(libc::EIO))
+    }
+
+    /// Drops clean pages: what stays is what is on the medium or on its way there.
+    pub(super) fn evict(&mut self, inode: Inode) -> io::Result<()> {
+        if !self.ghosts.remove(&inode) {
+            return Ok(());
+        }
+        match self.medium.seen(inode).as_deref() {
+            Some(Body::File(seen)) => self.tree.change(inode, |content| *content = seen.clone()),
+            _ => Ok(()),
         }
     }
 }
