@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::backend::Backend;
+use super::commit;
 use super::halt::Halt;
+use super::handle::Manifest;
 use super::key::{CountersKey, Key, StoreKey};
-use super::open::{FORMAT, Manifest};
+use super::open::FORMAT;
 use super::row::to_value;
 use super::rows::{CountersRow, MetaRow};
 use super::table::Table;
-use super::write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{CommitSeq, StoreId};
@@ -108,7 +109,7 @@ fn write_birth(file: &Arc<dyn File>, halt: &Arc<Halt>, birth: &Birth) -> Result<
             .set_concurrency_mode(ConcurrencyMode::SingleWriter)
             .create_with_backend(Backend::new(file.clone(), halt.clone()))
     })?;
-    let txn = write::begin(&db, halt)?;
+    let txn = commit::begin(&db, halt)?;
     let (store, counters) = rows(birth)?;
     halt.guard("create", || {
         for table in Table::ALL {

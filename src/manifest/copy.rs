@@ -20,8 +20,8 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) const COPY_BYTES_MAX: u64 = 64 << 20;
 
 /// What an examination may read: so many times the length of the file, and so much besides. Sound
-/// files need three passes; a tree whose branches share children would need passes without end.
-pub(super) const READ_FACTOR: u64 = 16;
+/// files need two passes; a tree whose branches share children would need passes without end.
+const READ_FACTOR: u64 = 8;
 const READ_BYTES_MIN: u64 = 16 << 20;
 
 // The flags of redb's header, as its design document has them.
@@ -60,19 +60,34 @@ impl Copy {
         let reads_left = AtomicU64::new(if bounded_reads { budget } else { u64::MAX });
         let changed = Mutex::new(Changed { len, own: len, pages: BTreeMap::new() });
         let copy = Self { file, halt, reads_left, changed };
-        if served == Served::Durable {
-            copy.serve_durable()?;
+        if served == Served::Flushed {
+            let flags = copy.flags()?;
+            copy.write(FLAGS_AT, &[(flags ^ PRIMARY_SLOT) & !PRIMARY_UNFLUSHED])?;
         }
         Ok(copy)
     }
 
-    /// Makes the commit before the last the current one, if the last was not flushed: it may still
-    /// be lost, and must not be shown. Readers beside a live writer are served the same.
-    fn serve_durable(&self) -> io::Result<()> {
+    fn flags(&self) -> io::Result<u8> {
         let mut flags = [0];
         self.read(FLAGS_AT, &mut flags)?;
-        if flags[0] & PRIMARY_UNFLUSHED != 0 {
-            self.write(FLAGS_AT, &[(flags[0] ^ PRIMARY_SLOT) & !PRIMARY_UNFLUSHED])?;
+        Ok(flags[0])
+    }
+
+    /// Whether the writer had written its last commit, and not yet that it was flushed.
+    pub(super) fn is_unflushed(&self) -> io::Result<bool> {
+        Ok(self.flags()? & PRIMARY_UNFLUSHED != 0)
+    }
+
+    /// Reads the file once from end to end: then its pages, which will be read in the order of the
+    /// tree, are at hand.
+    pub(super) fn read_ahead(&self) -> io::Result<()> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let (len, mut at) = (self.file.len()?, 0);
+        let mut piece = vec![0; PIECE_BYTES.min(len) as usize];
+        while at < len {
+            let part = PIECE_BYTES.min(len - at);
+            read_exact_at(&*self.file, &mut piece[..part as usize], at)?;
+            at += part;
         }
         Ok(())
     }
@@ -193,5 +208,94 @@ impl StorageBackend for Copy {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::{Access, Disk, RealDisk, read_whole, write_all_at};
+
+    /// A file of `len` counted bytes, and a view of it.
+    fn view(len: usize, bounded: bool) -> (tempfile::TempDir, Vec<u8>, Copy) {
+        let dir = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = RealDisk::new();
+        let path = dir.path().join("manifest.redb");
+        let bytes: Vec<u8> = (0..len).map(|n| (n / 7) as u8).collect();
+        let file = disk.open(&path, Access::CreateNew).unwrap();
+        write_all_at(&*file, &bytes, 0).unwrap();
+        let file = disk.open(&path, Access::Read).unwrap();
+        let halt = Halt::new(&disk, path);
+        (dir, bytes, Copy::new(file, halt, bounded, Served::Written).unwrap())
+    }
+
+    fn ours(error: io::Error) -> ErrorKind {
+        error.get_ref().unwrap().downcast_ref::<Error>().unwrap().kind()
+    }
+
+    /// Does the view behave as the file itself would, through writes, cuts and growth in every
+    /// order, while the file stays as it was?
+    #[test]
+    fn a_view_is_the_file_as_it_would_be() {
+        let (_dir, original, copy) = view(50_000, false);
+        let mut model = original.clone();
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as usize % bound.max(1)
+        };
+        for round in 0..2_000 {
+            match below(4) {
+                0 => {
+                    let len = below(70_000);
+                    model.resize(len, 0);
+                    copy.set_len(len as u64).unwrap();
+                }
+                1 | 2 if !model.is_empty() => {
+                    let at = below(model.len());
+                    let part = below((model.len() - at).min(9_000)) + 1;
+                    let data = vec![round as u8; part.min(model.len() - at)];
+                    model[at..at + data.len()].copy_from_slice(&data);
+                    copy.write(at as u64, &data).unwrap();
+                }
+                _ => {}
+            }
+            let at = below(model.len());
+            let part = below((model.len() - at).min(20_000));
+            let mut read = vec![1; part];
+            copy.read(at as u64, &mut read).unwrap();
+            assert!(read == model[at..at + part], "round {round}");
+            assert_eq!(copy.len().unwrap(), model.len() as u64);
+        }
+        let past = copy.read(model.len() as u64, &mut [0]).unwrap_err();
+        assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(copy.write(model.len() as u64, &[0]).is_err());
+        assert!(read_whole(&*copy.file, 1 << 20).unwrap() == original);
+    }
+
+    /// Do the bounds hold? A hostile file must not fill the memory, nor be read for ever.
+    #[test]
+    fn memory_and_reads_are_bounded() {
+        let (_dir, _, copy) = view(4096, true);
+        copy.set_len(2 * COPY_BYTES_MAX).unwrap();
+        let page = [1; PAGE_BYTES as usize];
+        let mut pages = 0;
+        let full = loop {
+            match copy.write(pages * PAGE_BYTES, &page) {
+                Ok(()) => pages += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(pages, COPY_BYTES_MAX / PAGE_BYTES);
+        assert_eq!(ours(full), ErrorKind::LimitExceeded);
+        let mut reads = 0;
+        let spent = loop {
+            match copy.read(0, &mut [0; 4096]) {
+                Ok(()) => reads += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(ours(spent), ErrorKind::Damage);
+        assert!(reads < 2 * READ_BYTES_MIN / PAGE_BYTES, "{reads}");
     }
 }

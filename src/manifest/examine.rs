@@ -3,6 +3,7 @@
 
 use redb::{Builder, ReadableDatabase, ReadableTableMetadata};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::halt::{Halt, drop_quietly};
 use super::key::StoreKey;
 use super::open::{FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
 use super::read::{Reading, Snapshot};
-use super::rows::{CountersRow, MetaRow};
+use super::rows::{CountersRow, MetaRow, OwnerRow};
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
@@ -23,6 +24,8 @@ use crate::vfs::{Access, Disk, EntryKind, File, read_exact_at};
 pub(super) struct Facts {
     pub(super) meta: MetaRow,
     pub(super) counters: CountersRow,
+    /// If the last commit is not marked as flushed: the boot in which its writer opened the store.
+    pub(super) unflushed_in: Option<String>,
 }
 
 /// Opens the file, or says what its absence means.
@@ -78,6 +81,8 @@ const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 const HEADER_BYTES: usize = 320;
 const SLOT_VERSIONS_AT: [usize; 2] = [64, 192];
 const REDB_VERSION: u8 = 3;
+// A version beyond this is no version but damage.
+const REDB_VERSION_MAX: u8 = 31;
 
 /// Tells files apart that redb would not name: empty, cut short, zeroed, garbage, newer.
 ///
@@ -101,8 +106,8 @@ pub(super) fn check_header(file: &dyn File, path: &Path) -> Result<u64> {
         return damage("it begins with garbage, not as a manifest does");
     }
     let [one, other] = SLOT_VERSIONS_AT.map(|at| header[at]);
-    if one == other && one > REDB_VERSION {
-        let cause = format!("redb's file format {one} is newer than {REDB_VERSION}");
+    if one == other && one != REDB_VERSION && (1..=REDB_VERSION_MAX).contains(&one) {
+        let cause = format!("it has redb's file format {one}, this release knows {REDB_VERSION}");
         return Err(Error::new(ErrorKind::NewerFormat, "open", path.display(), cause));
     }
     if one != REDB_VERSION || other != REDB_VERSION {
@@ -124,6 +129,10 @@ pub(super) fn examine(
     let probe = Halt::new(halt.disk(), halt.path().to_owned());
     let fail = |e| Error::io("read", halt.path().display(), e);
     let copy = Copy::new(file.clone(), probe.clone(), true, served).map_err(fail)?;
+    let unflushed = copy.is_unflushed().map_err(fail)?;
+    if check {
+        copy.read_ahead().map_err(fail)?;
+    }
     // Without a cache each page that is visited is read, and so counted: time has a bound.
     let db = probe.guard("open", || {
         Builder::new()
@@ -131,21 +140,38 @@ pub(super) fn examine(
             .set_check_integrity_on_open(check)
             .create_with_backend(copy)
     })?;
-    let facts = probe
-        .guard("open", || db.begin_read())
-        .and_then(|txn| classify(&Snapshot::new(txn, probe.clone()), open, read_only, halt.path()));
+    let facts = probe.guard("open", || db.begin_read()).and_then(|txn| {
+        let snapshot = Snapshot::new(txn, probe.clone());
+        let mut facts = classify(&snapshot, open, read_only, halt.path())?;
+        if unflushed {
+            facts.unflushed_in = last_boot(&snapshot)?;
+        }
+        Ok(facts)
+    });
     probe.freeze();
     drop_quietly(db);
     facts
 }
 
-/// Which commit a copy shows, when the last one was written and perhaps not yet durable.
+/// Which commit a copy shows, when the last one was written and perhaps not flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Served {
-    /// The last: the caller has synced the file.
+    /// The last.
     Written,
-    /// The one before: the caller may not sync, and power may yet fail.
-    Durable,
+    /// The one before.
+    Flushed,
+}
+
+/// The boot in which the newest owner opened the store.
+fn last_boot(snapshot: &Snapshot) -> Result<Option<String>> {
+    let mut last: Option<OwnerRow> = None;
+    snapshot.scan::<OwnerRow>(.., &mut |_, row| {
+        if last.as_ref().is_none_or(|last| row.epoch > last.epoch) {
+            last = Some(row);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(last.map(|last| last.boot_id))
 }
 
 /// Reads what the manifest says it is. The format comes first: in a newer one nothing else is
@@ -189,5 +215,5 @@ pub(super) fn classify(
         let open = snapshot.table(*table)?;
         snapshot.halt().guard("open", || open.len())?;
     }
-    Ok(Facts { meta, counters })
+    Ok(Facts { meta, counters, unflushed_in: None })
 }

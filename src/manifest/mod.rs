@@ -1,11 +1,11 @@
 //! manifest: the truth. Every fact is a row here, changed in transactions.
 //!
 //! ```text
-//!   Manifest (open, birth)          HEAD (head): witness of the last commits
-//!     |-- read  -> Snapshot (read) --+
-//!     |-- write -> Write (write) ----+-- Reading: rows by type (row, key, rows)
+//!   Manifest (open, birth, handle)    HEAD (head): witness of the last commits
+//!     |-- read  -> Snapshot (read) ----------+
+//!     |-- write -> Write (write, commit) ----+-- Reading: rows by type (row, key, rows, table)
 //!     |              `- settle: the one routine that removes objects
-//!     `-- redb on a file (backend), or on a copy in memory (copy, examine)
+//!     `-- redb, guarded (halt), on a file (backend) or on a copy in memory (copy, examine)
 //!
 //!   meta ... owners -- claims -- journals --+
 //!   recordings - streams - chunks ----------+-- edges --> objects -> inline | files
@@ -22,9 +22,11 @@
 
 mod backend;
 mod birth;
+mod commit;
 mod copy;
 mod examine;
 mod halt;
+mod handle;
 mod head;
 mod key;
 mod open;
@@ -36,12 +38,14 @@ mod table;
 mod write;
 
 pub use birth::Birth;
+pub use commit::Committed;
+pub use handle::Manifest;
 pub use head::{Witness, read_head, write_head};
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
-pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Manifest, Open};
+pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
 pub use read::{Edge, Raw, Reading, Snapshot};
 pub use row::{Row, from_value};
 pub use rows::*;
 pub use settle::Settled;
 pub use table::Table;
-pub use write::{Committed, Write};
+pub use write::Write;

@@ -1,23 +1,20 @@
-//! A handle on the manifest: opening it for writing or reading, and what may be asked of it then.
+//! Opening the manifest, for writing or for reading: what is asked first, what is locked, and what
+//! is read in whose company.
 
-use parking_lot::RwLock;
-use redb::{Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase};
+use redb::{Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, ReadableDatabase};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backend::{Backend, lock_range};
 use super::copy::Copy;
 use super::examine::{Facts, Served, check_header, classify, examine, find};
-use super::halt::{Halt, catch, drop_quietly, from_panic, from_redb};
+use super::halt::{Halt, catch, from_panic, from_redb};
+use super::handle::{Handle, Manifest};
 use super::head::Witness;
 use super::read::Snapshot;
-use super::rows::MetaRow;
-use super::write::{self, Committed, Write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
-use crate::ids::{CommitSeq, OwnerId};
 use crate::protection::Protection;
 use crate::vfs::{Access, Disk, File, Held, Sharing, Step};
 
@@ -78,32 +75,6 @@ impl Default for Open {
 impl Open {
     fn cache(&self) -> usize {
         usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
-    }
-}
-
-enum Handle {
-    Writer(Database),
-    /// Beside a writer, or when none lives.
-    Shared(ReadOnlyDatabase),
-    /// What a killed writer left, recovered in memory; no writer may come meanwhile.
-    Copied(Database, #[expect(dead_code, reason = "held until dropped")] Box<dyn Held>),
-}
-
-/// The manifest of an open store.
-///
-/// Any error of redb or of the disk under it halts the handle: that call returns the error, every
-/// later one `Halted` with the same cause, and not a byte is written any more. Reopen it.
-pub struct Manifest {
-    handle: RwLock<Option<Handle>>,
-    halt: Arc<Halt>,
-    file: Arc<dyn File>,
-    meta: MetaRow,
-    last: AtomicU64,
-}
-
-impl std::fmt::Debug for Manifest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manifest").field("path", &self.halt.path()).finish_non_exhaustive()
     }
 }
 
@@ -178,150 +149,16 @@ impl Manifest {
         let fail = |e| Error::io("read", halt.path().display(), e);
         file.evict().map_err(fail)?;
         check_header(&*file, halt.path())?;
-        let facts = examine(&file, &halt, open, check, true, Served::Durable)?;
-        let copy = Copy::new(file.clone(), halt.clone(), false, Served::Durable).map_err(fail)?;
+        let mut facts = examine(&file, &halt, open, check, true, Served::Written)?;
+        let served = served(&facts, &halt);
+        if served == Served::Flushed {
+            facts = examine(&file, &halt, open, check, true, served)?;
+        }
+        let copy = Copy::new(file.clone(), halt.clone(), false, served).map_err(fail)?;
         let db = halt.guard("open", || {
             Builder::new().set_cache_size(open.cache()).create_with_backend(copy)
         })?;
         Ok(Self::new(Handle::Copied(db, held), halt, file, facts))
-    }
-
-    fn new(handle: Handle, halt: Arc<Halt>, file: Arc<dyn File>, facts: Facts) -> Self {
-        if !matches!(handle, Handle::Writer(_)) {
-            // G20: whatever redb may try, a reader's backend writes nothing.
-            halt.freeze();
-        }
-        Self {
-            handle: RwLock::new(Some(handle)),
-            halt,
-            file,
-            meta: facts.meta,
-            last: AtomicU64::new(facts.counters.commit_seq.0),
-        }
-    }
-
-    /// Takes a snapshot: the manifest as of the last commit. Keep it briefly.
-    ///
-    /// # Errors
-    /// `Halted`, `Forked`, `Closed`; `Io` and `Damage` halt the handle.
-    pub fn read(&self) -> Result<Snapshot> {
-        self.halt.check("read")?;
-        // Not `read`: a snapshot taken inside `write` must not wait for a `close` that waits for it.
-        let handle = self.handle.try_read();
-        let txn = match handle.as_deref().and_then(Option::as_ref) {
-            Some(Handle::Writer(db) | Handle::Copied(db, _)) => {
-                self.halt.guard("read", || db.begin_read())
-            }
-            Some(Handle::Shared(db)) => self.halt.guard("read", || db.begin_read()),
-            None => return Err(closed("read", self.halt.path())),
-        }?;
-        Ok(Snapshot::new(txn, self.halt.clone()))
-    }
-
-    /// Runs `change` in a transaction and commits it, as `owner` unless it is `None`. While it
-    /// runs, every other writer waits; it must not call this again.
-    ///
-    /// # Durability
-    /// When this returns `Ok`, everything that `change` wrote is durable. After an error nothing
-    /// of it is, but for `OutcomeUnknown`.
-    ///
-    /// # Errors
-    /// Whatever `change` returns. `Fenced` when the owner's row does not stand. `CallerPanicked`
-    /// when `change` panicked. `OutcomeUnknown` when the commit failed: reopen, and compare the
-    /// owner's count with the one in the message. `ReadOnly`, `Halted`, `Forked`, `Closed`.
-    pub fn write<T>(
-        &self,
-        owner: Option<OwnerId>,
-        step: Step,
-        change: impl FnOnce(&mut Write<'_>) -> Result<T>,
-    ) -> Result<Committed<T>> {
-        self.halt.check("write")?;
-        let handle = self.handle.try_read();
-        let db = match handle.as_deref().and_then(Option::as_ref) {
-            Some(Handle::Writer(db)) => db,
-            Some(_) => {
-                let cause = "the store was opened read-only";
-                let place = self.halt.path().display();
-                return Err(Error::new(ErrorKind::ReadOnly, "write", place, cause));
-            }
-            None => return Err(closed("write", self.halt.path())),
-        };
-        self.halt.disk().mark(step);
-        let done = write::run(db, &self.halt, owner, || self.check_name(), change)?;
-        self.last.fetch_max(done.commit.0, Ordering::AcqRel);
-        Ok(done)
-    }
-
-    /// G24: a commit into a file that no longer has the manifest's name would be lost.
-    fn check_name(&self) -> Result<()> {
-        let path = self.halt.path();
-        let fail = |e| Error::io("look at", path.display(), e);
-        let named = self.halt.disk().meta(path).map_err(fail)?.map(|meta| meta.identity);
-        if named == Some(self.file.identity().map_err(fail)?) {
-            return Ok(());
-        }
-        let cause = match named {
-            Some(_) => "another file was put in its place while it was open",
-            None => "it was renamed or removed while it was open",
-        };
-        Err(self.halt.halt(Error::new(ErrorKind::ManifestLost, "commit", path.display(), cause)))
-    }
-
-    /// The last commit that this handle knows of.
-    pub fn commit_seq(&self) -> CommitSeq {
-        CommitSeq(self.last.load(Ordering::Acquire))
-    }
-
-    /// What the store is.
-    pub fn meta(&self) -> &MetaRow {
-        &self.meta
-    }
-
-    /// The length of the file.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub fn len_bytes(&self) -> Result<u64> {
-        self.file.len().map_err(|e| Error::io("measure", self.halt.path().display(), e))
-    }
-
-    /// What halted the handle, if anything did.
-    pub fn halt_cause(&self) -> Option<Error> {
-        self.halt.cause()
-    }
-
-    /// Whether a killed writer left the store, and this handle reads what was recovered in memory.
-    pub fn is_recovered_copy(&self) -> bool {
-        let handle = self.handle.try_read();
-        matches!(handle.as_deref(), Some(Some(Handle::Copied(..))))
-    }
-
-    /// Closes the manifest: the next opening has nothing to recover. Snapshots end with it. A
-    /// second call does nothing.
-    ///
-    /// # Errors
-    /// `Halted` when it had halted: nothing was written. `Forked`. `Io`: what is durable stays so.
-    pub fn close(&self) -> Result<()> {
-        self.halt.check("close")?;
-        match self.handle.write().take() {
-            Some(Handle::Writer(db)) => {
-                self.halt.disk().mark(Step::CloseManifest);
-                self.halt.guard("close", || db.close())
-            }
-            Some(Handle::Shared(db)) => self.halt.guard("close", || db.close()),
-            Some(copied) => {
-                drop_quietly(copied);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Manifest {
-    fn drop(&mut self) {
-        // A halted or forked handle writes nothing here: its backend refuses.
-        drop_quietly(self.handle.get_mut().take());
     }
 }
 
@@ -329,8 +166,18 @@ fn in_use(path: &Path) -> Error {
     Error::new(ErrorKind::InUse, "open", path.display(), "another process has it open for writing")
 }
 
-fn closed(operation: &'static str, path: &Path) -> Error {
-    Error::new(ErrorKind::Closed, operation, path.display(), "the manifest was closed")
+/// Which commit a reader may be shown of what a killed writer left.
+///
+/// The mark on a commit goes after its flush, by a write that a power failure may take. If the
+/// machine went down since, all that is there is durable, and the last commit may have been
+/// acknowledged. If it did not, a mark that stands means that the flush never returned: the commit
+/// was not acknowledged, power may still take it, and what was shown must not be taken back (G10).
+fn served(facts: &Facts, halt: &Halt) -> Served {
+    let boot = halt.disk().boot_id();
+    match !boot.is_empty() && facts.unflushed_in.as_ref() == Some(&boot) {
+        true => Served::Flushed,
+        false => Served::Written,
+    }
 }
 
 fn writer_lives(file: &dyn File, path: &Path) -> Result<bool> {
@@ -365,7 +212,7 @@ fn open_shared(
 /// Has redb check every page of a file that nobody writes. Taking the store's lock for it would
 /// get in the way of a writer that comes, so it is taken only when something seems wrong.
 fn check_shared(file: &Arc<dyn File>, halt: &Arc<Halt>, root: &Path, open: &Open) -> Result<()> {
-    let look = || examine(file, halt, open, true, true, Served::Durable);
+    let look = || examine(file, halt, open, true, true, Served::Written);
     match look() {
         Err(error) if error.kind() == ErrorKind::Damage => {
             match lock_out_writers(halt.disk(), root)? {

@@ -180,7 +180,15 @@ pub(super) fn scan_in(
     let bounds = (range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice));
     let mut rows = halt.guard("read", || table.range::<&[u8]>(bounds))?;
     loop {
-        let next = || if down { rows.next_back() } else { rows.next() }.transpose();
+        let next = || {
+            let row = if down { rows.next_back() } else { rows.next() }.transpose()?;
+            // Where a damaged page says that they are, key and value may not be: look in here,
+            // where a panic is caught.
+            if let Some((key, value)) = &row {
+                let _ = (key.value(), value.value());
+            }
+            Ok::<_, redb::StorageError>(row)
+        };
         let Some((key, value)) = halt.guard("read", next)? else { return Ok(()) };
         if visit(key.value(), value.value())?.is_break() {
             return Ok(());

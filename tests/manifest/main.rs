@@ -2,6 +2,12 @@
 //! that nobody counts, an outcome that is told wrongly, a file that is not what it seems.
 #![cfg(feature = "sim")]
 
+mod birth;
+mod crash;
+mod failures;
+mod flips;
+mod meddle;
 mod reading;
 mod rows;
+mod states;
 mod support;

@@ -69,3 +69,39 @@ fn g20_readers_change_nothing() {
         assert_eq!(contents(&manifest.read().unwrap()).unwrap(), expected);
     }
 }
+
+/// On the real disk, readers poll while one thread writes: does any see part of a commit?
+#[test]
+fn g3_polling_readers_never_see_a_part_of_a_commit() {
+    let world = World::real();
+    let manifest = world.open_as(1);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let reader = world.open_read_only().unwrap();
+                let (mut looks, mut last) = (0, 0);
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let snapshot = reader.read().unwrap();
+                    let chunks = snapshot.count(Table::Chunks).unwrap();
+                    assert_eq!(chunks % 7, 0);
+                    assert_eq!(snapshot.count(Table::Edges).unwrap(), chunks);
+                    let counters = snapshot.counters().unwrap();
+                    assert_eq!(counters.object.0, chunks);
+                    assert!(counters.commit_seq.0 >= last);
+                    last = counters.commit_seq.0;
+                    looks += 1;
+                }
+                looks
+            })
+        });
+        for n in 0..60 {
+            manifest.write(Some(owner(1)), STEP, |w| publish(w, 7 * n, 7)).unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            let looks: u32 = reader.join().unwrap();
+            assert!(looks > 10, "{looks}");
+        }
+    });
+}

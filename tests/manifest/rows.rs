@@ -283,6 +283,34 @@ fn a_move_closes_the_books_of_both_files() {
     assert_eq!(inside.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [(new, objects[0])]);
 }
 
+/// P10: the books of a file were spoilt. Is that found when they would be carried on, and nothing
+/// changed?
+#[test]
+fn p10_books_that_were_spoilt_are_damage() {
+    let (world, _) = World::sim(9);
+    let manifest = world.open_as(1);
+    let done = manifest.write(Some(owner(1)), STEP, |w| publish(w, 0, 3)).unwrap();
+    let file = done.value.0;
+    for (live, removed) in [(50, 1), (350, 3), (250, 3)] {
+        manifest
+            .write(Some(owner(1)), STEP, |w| {
+                let row = w.require::<FileRow>(&file)?;
+                let spoilt = FileRow { live, dead: 400 - live, len: 450, ..row };
+                w.put(&file, &spoilt)
+            })
+            .unwrap();
+        let before = contents(&manifest.read().unwrap()).unwrap();
+        let refused = manifest.write(Some(owner(1)), STEP, |w| {
+            (0..removed).try_for_each(|n| w.remove::<ChunkRow>(&chunk_key(n)).map(|_| ()))
+        });
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Damage, "{live}: {refused}");
+        assert!(refused.place().starts_with("files"), "{refused}");
+        assert_eq!(contents(&manifest.read().unwrap()).unwrap(), before);
+        assert!(manifest.halt_cause().is_none());
+    }
+}
+
 /// Is a transaction whose closure errs or panics as if it had never been, numbers included?
 #[test]
 fn g3_a_failed_closure_changes_nothing() {

@@ -78,7 +78,8 @@ impl World {
     /// Opens for writing, and gives owner `n` its row.
     pub fn open_as(&self, n: u8) -> Manifest {
         let manifest = self.open().unwrap();
-        manifest.write(None, Step::OpenEpoch, |w| w.put(&owner(n), &owner_row(n))).unwrap();
+        let row = OwnerRow { boot_id: self.disk.boot_id(), ..owner_row(n) };
+        manifest.write(None, Step::OpenEpoch, |w| w.put(&owner(n), &row)).unwrap();
         manifest
     }
 }

@@ -1,0 +1,187 @@
+//! A handle on an open manifest: reading, writing, closing, and what it answers meanwhile.
+
+use parking_lot::RwLock;
+use redb::{Database, ReadOnlyDatabase, ReadableDatabase};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::commit::{self, Committed};
+use super::examine::Facts;
+use super::halt::{Halt, drop_quietly};
+use super::read::Snapshot;
+use super::rows::MetaRow;
+use super::write::Write;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CommitSeq, OwnerId};
+use crate::vfs::{File, Held, Step};
+
+pub(super) enum Handle {
+    Writer(Database),
+    /// Beside a writer, or when none lives.
+    Shared(ReadOnlyDatabase),
+    /// What a killed writer left, recovered in memory; no writer may come meanwhile.
+    Copied(Database, #[expect(dead_code, reason = "held until dropped")] Box<dyn Held>),
+}
+
+/// The manifest of an open store.
+///
+/// Any error of redb or of the disk under it halts the handle: that call returns the error, every
+/// later one `Halted` with the same cause, and not a byte is written any more. Reopen it.
+pub struct Manifest {
+    handle: RwLock<Option<Handle>>,
+    halt: Arc<Halt>,
+    file: Arc<dyn File>,
+    meta: MetaRow,
+    last: AtomicU64,
+}
+
+impl std::fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manifest").field("path", &self.halt.path()).finish_non_exhaustive()
+    }
+}
+
+impl Manifest {
+    pub(super) fn new(handle: Handle, halt: Arc<Halt>, file: Arc<dyn File>, facts: Facts) -> Self {
+        if !matches!(handle, Handle::Writer(_)) {
+            // G20: whatever redb may try, a reader's backend writes nothing.
+            halt.freeze();
+        }
+        Self {
+            handle: RwLock::new(Some(handle)),
+            halt,
+            file,
+            meta: facts.meta,
+            last: AtomicU64::new(facts.counters.commit_seq.0),
+        }
+    }
+
+    /// Takes a snapshot: the manifest as of the last commit. Keep it briefly.
+    ///
+    /// # Errors
+    /// `Halted`, `Forked`, `Closed`; `Io` and `Damage` halt the handle.
+    pub fn read(&self) -> Result<Snapshot> {
+        self.halt.check("read")?;
+        // Not `read`: a snapshot taken inside `write` must not wait for a `close` that waits for it.
+        let handle = self.handle.try_read();
+        let txn = match handle.as_deref().and_then(Option::as_ref) {
+            Some(Handle::Writer(db) | Handle::Copied(db, _)) => {
+                self.halt.guard("read", || db.begin_read())
+            }
+            Some(Handle::Shared(db)) => self.halt.guard("read", || db.begin_read()),
+            None => return Err(closed("read", self.halt.path())),
+        }?;
+        Ok(Snapshot::new(txn, self.halt.clone()))
+    }
+
+    /// Runs `change` in a transaction and commits it, as `owner` unless it is `None`. While it
+    /// runs, every other writer waits; it must not call this again.
+    ///
+    /// # Durability
+    /// When this returns `Ok`, everything that `change` wrote is durable. After an error nothing
+    /// of it is, but for `OutcomeUnknown`.
+    ///
+    /// # Errors
+    /// Whatever `change` returns. `Fenced` when the owner's row does not stand. `CallerPanicked`
+    /// when `change` panicked. `OutcomeUnknown` when the commit failed: reopen, and compare the
+    /// owner's count with the one in the message. `ReadOnly`, `Halted`, `Forked`, `Closed`.
+    pub fn write<T>(
+        &self,
+        owner: Option<OwnerId>,
+        step: Step,
+        change: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        self.halt.check("write")?;
+        let handle = self.handle.try_read();
+        let db = match handle.as_deref().and_then(Option::as_ref) {
+            Some(Handle::Writer(db)) => db,
+            Some(_) => {
+                let cause = "the store was opened read-only";
+                let place = self.halt.path().display();
+                return Err(Error::new(ErrorKind::ReadOnly, "write", place, cause));
+            }
+            None => return Err(closed("write", self.halt.path())),
+        };
+        self.halt.disk().mark(step);
+        let done = commit::run(db, &self.halt, owner, || self.check_name(), change)?;
+        self.last.fetch_max(done.commit.0, Ordering::AcqRel);
+        Ok(done)
+    }
+
+    /// G24: a commit into a file that no longer has the manifest's name would be lost.
+    fn check_name(&self) -> Result<()> {
+        let path = self.halt.path();
+        let fail = |e| Error::io("look at", path.display(), e);
+        let named = self.halt.disk().meta(path).map_err(fail)?.map(|meta| meta.identity);
+        if named == Some(self.file.identity().map_err(fail)?) {
+            return Ok(());
+        }
+        let cause = match named {
+            Some(_) => "another file was put in its place while it was open",
+            None => "it was renamed or removed while it was open",
+        };
+        Err(self.halt.halt(Error::new(ErrorKind::ManifestLost, "commit", path.display(), cause)))
+    }
+
+    /// The last commit that this handle knows of.
+    pub fn commit_seq(&self) -> CommitSeq {
+        CommitSeq(self.last.load(Ordering::Acquire))
+    }
+
+    /// What the store is.
+    pub fn meta(&self) -> &MetaRow {
+        &self.meta
+    }
+
+    /// The length of the file.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn len_bytes(&self) -> Result<u64> {
+        self.file.len().map_err(|e| Error::io("measure", self.halt.path().display(), e))
+    }
+
+    /// What halted the handle, if anything did.
+    pub fn halt_cause(&self) -> Option<Error> {
+        self.halt.cause()
+    }
+
+    /// Whether a killed writer left the store, and this handle reads what was recovered in memory.
+    pub fn is_recovered_copy(&self) -> bool {
+        let handle = self.handle.try_read();
+        matches!(handle.as_deref(), Some(Some(Handle::Copied(..))))
+    }
+
+    /// Closes the manifest: the next opening has nothing to recover. Snapshots end with it. A
+    /// second call does nothing.
+    ///
+    /// # Errors
+    /// `Halted` when it had halted: nothing was written. `Forked`. `Io`: what is durable stays so.
+    pub fn close(&self) -> Result<()> {
+        self.halt.check("close")?;
+        match self.handle.write().take() {
+            Some(Handle::Writer(db)) => {
+                self.halt.disk().mark(Step::CloseManifest);
+                self.halt.guard("close", || db.close())
+            }
+            Some(Handle::Shared(db)) => self.halt.guard("close", || db.close()),
+            Some(copied) => {
+                drop_quietly(copied);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Manifest {
+    fn drop(&mut self) {
+        // A halted or forked handle writes nothing here: its backend refuses.
+        drop_quietly(self.handle.get_mut().take());
+    }
+}
+
+fn closed(operation: &'static str, path: &Path) -> Error {
+    Error::new(ErrorKind::Closed, operation, path.display(), "the manifest was closed")
+}

@@ -1,0 +1,199 @@
+//! A disk that meddles: it changes its process, fails an operation, or lets something happen just
+//! before a link.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use sealstone::vfs::sim::SimDisk;
+use sealstone::vfs::{
+    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space, Step,
+};
+
+/// Which operations count, and fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Reads of a file.
+    Read,
+    /// Writes, lengths and syncs of a file: nothing of the operation happens.
+    Change,
+    /// Syncs of a file: what was written stays pending.
+    Sync,
+}
+
+#[derive(Debug)]
+struct Plan {
+    /// Operations of the kind until one fails; negative for none. From then on all fail.
+    left: AtomicI64,
+    kind: Mutex<Fault>,
+}
+
+impl Plan {
+    fn meet(&self, kinds: &[Fault]) -> io::Result<()> {
+        let armed = self.left.load(Ordering::SeqCst) >= 0;
+        if armed && kinds.contains(&self.kind.lock().unwrap()) {
+            let left = self.left.load(Ordering::SeqCst);
+            if left == 0 {
+                return Err(io::Error::other("the test pulled the cable"));
+            }
+            self.left.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+type Event = Box<dyn FnOnce() + Send>;
+
+pub struct Meddled {
+    inner: SimDisk,
+    pid: Arc<AtomicU32>,
+    plan: Arc<Plan>,
+    before_link: Mutex<Option<Event>>,
+}
+
+impl std::fmt::Debug for Meddled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Meddled")
+    }
+}
+
+impl Meddled {
+    pub fn new(inner: SimDisk) -> Arc<Self> {
+        let pid = Arc::new(AtomicU32::new(inner.pid()));
+        let plan = Plan { left: AtomicI64::new(-1), kind: Mutex::new(Fault::Read) };
+        Arc::new(Self { inner, pid, plan: Arc::new(plan), before_link: Mutex::new(None) })
+    }
+
+    /// From now on every caller is in another process, as after a fork.
+    pub fn fork(&self, pid: u32) {
+        self.pid.store(pid, Ordering::SeqCst);
+    }
+
+    /// Lets `after` operations of a kind pass, and fails all that follow.
+    pub fn fail(&self, kind: Fault, after: i64) {
+        *self.plan.kind.lock().unwrap() = kind;
+        self.plan.left.store(after, Ordering::SeqCst);
+    }
+
+    /// Fails nothing more.
+    pub fn mend(&self) {
+        self.plan.left.store(-1, Ordering::SeqCst);
+    }
+
+    pub fn before_link(&self, event: impl FnOnce() + Send + 'static) {
+        *self.before_link.lock().unwrap() = Some(Box::new(event));
+    }
+}
+
+#[derive(Debug)]
+struct MeddledFile {
+    inner: Arc<dyn File>,
+    plan: Arc<Plan>,
+}
+
+impl File for MeddledFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn identity(&self) -> io::Result<Identity> {
+        self.inner.identity()
+    }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.plan.meet(&[Fault::Read])?;
+        self.inner.read_at(into, offset)
+    }
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        self.plan.meet(&[Fault::Change])?;
+        self.inner.write_at(from, offset)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.plan.meet(&[Fault::Change])?;
+        self.inner.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.plan.meet(&[Fault::Change, Fault::Sync])?;
+        self.inner.sync_data()
+    }
+    fn sync_all(&self) -> io::Result<()> {
+        self.plan.meet(&[Fault::Change, Fault::Sync])?;
+        self.inner.sync_all()
+    }
+    fn evict(&self) -> io::Result<()> {
+        self.inner.evict()
+    }
+    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
+        self.inner.try_lock(range, sharing)
+    }
+    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
+        self.inner.lock(range, sharing)
+    }
+    fn unlock(&self, range: LockRange) -> io::Result<()> {
+        self.inner.unlock(range)
+    }
+    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
+        self.inner.is_locked(range)
+    }
+}
+
+impl Disk for Meddled {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let inner = self.inner.open(path, access)?;
+        Ok(Arc::new(MeddledFile { inner, plan: self.plan.clone() }))
+    }
+    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
+        self.inner.meta(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let event = self.before_link.lock().unwrap().take();
+        if let Some(event) = event {
+            event();
+        }
+        self.inner.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.inner.unlink(path)
+    }
+    fn mkdir(&self, path: &Path) -> io::Result<()> {
+        self.inner.mkdir(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        self.inner.list(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.inner.sync_dir(path)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.inner.space(path)
+    }
+    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.inner.lock_dir(path, sharing)
+    }
+    fn direct_io(&self, path: &Path) -> DirectIo {
+        self.inner.direct_io(path)
+    }
+    fn wall_nanos(&self) -> Option<i64> {
+        self.inner.wall_nanos()
+    }
+    fn monotonic_nanos(&self) -> u64 {
+        self.inner.monotonic_nanos()
+    }
+    fn pid(&self) -> u32 {
+        self.pid.load(Ordering::SeqCst)
+    }
+    fn boot_id(&self) -> String {
+        self.inner.boot_id()
+    }
+    fn host(&self) -> String {
+        self.inner.host()
+    }
+    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
+        self.inner.entropy(into)
+    }
+    fn mark(&self, step: Step) {
+        self.inner.mark(step);
+    }
+}
