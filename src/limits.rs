@@ -110,6 +110,9 @@ impl Limits {
         if self.block_bytes > 64 * MIB {
             return refuse("block_bytes", "give at most 64 MiB");
         }
+        if self.journal_file_bytes < 256 {
+            return refuse("journal_file_bytes", "give at least 256 bytes: a header must fit");
+        }
         if self.frame_bytes_max < KIB || self.frame_bytes_max > 64 * MIB {
             return refuse("frame_bytes_max", "give 1 KiB to 64 MiB");
         }

@@ -3,15 +3,22 @@
 //! Records get their sequence and their place in the journal's queue under one lock, so the order
 //! of a stream is the order of its frames.
 
-use super::store::Store;
+use super::store::{Store, Writer};
 use super::streams::{Source, Streams, Unsealed, inline, unknown};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::record::RECORD_HEADER_BYTES;
 use crate::ids::{LeaseId, Sequence, StreamId};
 use crate::journal::{Level, Payload, Record, Ticket};
-use crate::manifest::{Reading, StreamRow};
+use crate::manifest::{LeaseRow, Reading, StreamRow};
+use crate::vfs::Step;
 
 /// The holder of leases on payloads that a journal names.
 pub(crate) const JOURNAL_HOLDER: &str = "journal";
+
+/// What a record that names an object takes of a frame, at most.
+const OBJECT_RECORD_BYTES_MAX: u64 = 64;
+/// What a frame takes besides its records, at most.
+const FRAME_BYTES_EXTRA: u64 = 64;
 
 /// One record to append.
 #[derive(Debug, Clone)]
@@ -47,26 +54,60 @@ impl Store {
         if group.is_empty() {
             return Err(Error::invalid("append", "group", "it holds no record"));
         }
+        self.check_group(&group)?;
         let payloads = self.payloads(group)?;
-        let bytes: u64 = payloads.iter().map(|(_, payload, _)| payload.held_bytes()).sum();
-        let limit = self.core().limits.queue_bytes;
-        if bytes > limit {
-            let cause = format!("{bytes} bytes of records pass the queue's {limit}");
+        let accepted = self.enqueue_when_there_is_room(writer, &payloads);
+        if accepted.is_err() {
+            self.release_payloads(&payloads);
+        }
+        accepted
+    }
+
+    /// Whether the group can ever be held, before anything is stored for it.
+    fn check_group(&self, group: &[Append]) -> Result<()> {
+        let limits = &self.core().limits;
+        let inline_max = limits.payload_inline_bytes_max;
+        let frame: u64 = group
+            .iter()
+            .map(|one| match one.payload.len() as u64 {
+                large if large > inline_max => OBJECT_RECORD_BYTES_MAX,
+                small => small + RECORD_HEADER_BYTES as u64,
+            })
+            .sum();
+        let limit = limits.queue_bytes.min(limits.frame_bytes_max - FRAME_BYTES_EXTRA);
+        if frame > limit {
+            let cause = format!("{frame} bytes of records pass the {limit} of a queue or a frame");
             return Err(Error::new(ErrorKind::LimitExceeded, "append", "group", cause));
         }
+        Ok(())
+    }
+
+    fn enqueue_when_there_is_room(
+        &self,
+        writer: &Writer,
+        payloads: &[(StreamId, Payload, Option<LeaseId>)],
+    ) -> Result<Accepted> {
         loop {
-            let queued = writer.journal.queued_bytes();
-            if queued > 0 && queued + bytes > limit {
-                writer.journal.flush().inspect_err(|e| self.note_journal_failure(e))?;
-                continue;
-            }
-            let accepted = self.enqueue(&mut writer.streams.lock(), &payloads);
+            let accepted = self.enqueue(&mut writer.streams.lock(), payloads);
             match accepted {
-                // Others filled the queue between our look and our turn.
-                Err(e) if e.kind() == ErrorKind::LimitExceeded && e.place() == "queue_bytes" => {}
+                Err(e) if e.kind() == ErrorKind::LimitExceeded && e.place() == "queue_bytes" => {
+                    writer.journal.flush().inspect_err(|e| self.note_journal_failure(e))?;
+                }
                 accepted => return accepted,
             }
         }
+    }
+
+    /// Gives back what was stored for a group that was not accepted.
+    fn release_payloads(&self, payloads: &[(StreamId, Payload, Option<LeaseId>)]) {
+        let leases: Vec<LeaseId> = payloads.iter().filter_map(|(_, _, lease)| *lease).collect();
+        if leases.is_empty() || !self.core().condition.is_working() {
+            return;
+        }
+        let released = self.transact(Step::LeaseCommit, |w| {
+            leases.iter().try_for_each(|lease| w.remove::<LeaseRow>(lease).map(|_| ()))
+        });
+        self.core().note_untidy(released.map(|_| ()));
     }
 
     fn payloads(&self, group: Vec<Append>) -> Result<Vec<(StreamId, Payload, Option<LeaseId>)>> {
@@ -80,8 +121,13 @@ impl Store {
         let mut payloads = Vec::with_capacity(group.len());
         for one in group {
             if one.payload.len() as u64 > self.core().limits.payload_inline_bytes_max {
-                let (payload, lease) = self.put_payload(one.payload)?;
-                payloads.push((one.stream, payload, Some(lease)));
+                match self.put_payload(one.payload) {
+                    Ok((payload, lease)) => payloads.push((one.stream, payload, Some(lease))),
+                    Err(e) => {
+                        self.release_payloads(&payloads);
+                        return Err(e);
+                    }
+                }
             } else {
                 payloads.push((one.stream, inline(&one.payload), None));
             }
@@ -140,7 +186,11 @@ impl Store {
     pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
         let writer = self.writer("wait")?;
         self.core().check_write("wait")?;
-        writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))
+        writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))?;
+        if level == Level::Durable {
+            self.core().note_untidy(self.keep_budget());
+        }
+        Ok(())
     }
 
     /// Returns when everything accepted before it is durable. On nothing new it does no I/O.
@@ -154,7 +204,8 @@ impl Store {
         let writer = self.writer("barrier")?;
         self.core().check_write("barrier")?;
         writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
-        self.keep_budget()
+        self.core().note_untidy(self.keep_budget());
+        Ok(())
     }
 
     /// P8: a poisoned journal stops the store.

@@ -12,7 +12,7 @@ use super::streams::unknown;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, LeaseId, Ordinal, Sequence, StreamId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, Cursor, Cut, LeaseRow, Reading, StateBytes, StreamRow, Write,
+    CheckpointRow, ChunkRow, Cursor, Cut, LeaseRow, Reading, Snapshot, StateBytes, StreamRow, Write,
 };
 use crate::vfs::Step;
 
@@ -60,6 +60,11 @@ impl Store {
         self.barrier()?;
         let at = self.core().disk.wall_nanos();
         let write = |w: &mut Write, state: StateBytes| {
+            for cursor in &cursors {
+                let row = w.get::<StreamRow>(&cursor.stream)?;
+                let row = row.ok_or_else(|| unknown("checkpoint", cursor.stream))?;
+                check_cursor("checkpoint", cursor, &row)?;
+            }
             let id = w.next_checkpoint_id()?;
             w.put(&(scope, id), &CheckpointRow { cursors: cursors.clone(), state, at })?;
             Ok(id)
@@ -75,15 +80,14 @@ impl Store {
         Ok(committed.value)
     }
 
-    /// The newest checkpoint of `scope`, by commit order.
+    /// The newest checkpoint of `scope`, by commit order, that is part of the history as it stands:
+    /// one made after a moment that a rewind went back beyond is passed over.
     ///
     /// # Errors
     /// `NotFound` when there is none; `Damage` when its state does not read.
     pub fn latest_checkpoint(&self, scope: u64) -> Result<Checkpoint> {
-        let range = (scope, CheckpointId(0))..=(scope, CheckpointId(u64::MAX));
-        let newest = self.snapshot()?.last::<CheckpointRow>(range)?;
-        let Some(((_, id), row)) = newest else {
-            let cause = "no checkpoint was made";
+        let Some((id, row)) = newest_valid(&self.snapshot()?, scope)? else {
+            let cause = "no checkpoint stands";
             return Err(Error::new(ErrorKind::NotFound, "resume", format!("scope {scope}"), cause));
         };
         let state = match row.state {
@@ -133,15 +137,53 @@ impl Store {
         for (cursor, row) in cursors.iter().zip(committed.value) {
             if let Some(end) = streams.get_mut(cursor.stream) {
                 end.rewind(row.generation, cursor.end);
+                // A publication may have committed and not reached memory before we did.
+                end.sealed(row.sealed_upto);
             }
         }
         Ok(())
     }
 }
 
+/// A cursor means records only while no later cut lies before it.
+fn is_valid(cursor: &Cursor, row: &StreamRow) -> bool {
+    row.cuts.iter().all(|cut| cut.generation <= cursor.generation || cursor.end <= cut.at)
+}
+
+fn check_cursor(operation: &'static str, cursor: &Cursor, row: &StreamRow) -> Result<()> {
+    if is_valid(cursor, row) {
+        return Ok(());
+    }
+    let cause = format!(
+        "the cursor {} of generation {} names records that a rewind took back",
+        cursor.end, cursor.generation
+    );
+    let place = format!("stream {}", cursor.stream);
+    Err(Error::new(ErrorKind::Conflict, operation, place, cause))
+}
+
+fn newest_valid(snapshot: &Snapshot, scope: u64) -> Result<Option<(CheckpointId, CheckpointRow)>> {
+    let mut below = CheckpointId(u64::MAX);
+    loop {
+        let range = (scope, CheckpointId(0))..=(scope, below);
+        let Some(((_, id), row)) = snapshot.last::<CheckpointRow>(range)? else { return Ok(None) };
+        let mut valid = true;
+        for cursor in &row.cursors {
+            let stream = snapshot.get::<StreamRow>(&cursor.stream)?;
+            valid &= stream.is_some_and(|stream| is_valid(cursor, &stream));
+        }
+        if valid {
+            return Ok(Some((id, row)));
+        }
+        let Some(next) = id.0.checked_sub(1) else { return Ok(None) };
+        below = CheckpointId(next);
+    }
+}
+
 fn move_back(w: &mut Write, cursor: &Cursor) -> Result<StreamRow> {
     let stream = cursor.stream;
     let Some(mut row) = w.get::<StreamRow>(&stream)? else { return Err(unknown("rewind", stream)) };
+    check_cursor("rewind", cursor, &row)?;
     let Some(generation) = row.generation.next() else {
         let cause = "no generation is left";
         let place = format!("stream {stream}");

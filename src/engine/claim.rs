@@ -8,7 +8,7 @@
 
 use super::store::Store;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{LeaseId, ObjectId};
+use crate::ids::{CommitSeq, LeaseId, ObjectId};
 use crate::manifest::{ClaimKind, ClaimRow, LeaseRow, OwnerRow, Reading, ResourceKey, Write};
 use crate::vfs::Step;
 
@@ -17,6 +17,7 @@ use crate::vfs::Step;
 pub struct Claim {
     store: Store,
     resource: ResourceKey,
+    taken: CommitSeq,
     is_held: bool,
 }
 
@@ -39,7 +40,7 @@ impl Claim {
     pub fn release_in(&self, w: &mut Write) -> Result<()> {
         let me = self.store.core().check_write("release")?;
         match w.get::<ClaimRow>(&self.resource)? {
-            Some(row) if row.owner == me.owner => {
+            Some(row) if row.owner == me.owner && row.taken == self.taken => {
                 w.remove::<ClaimRow>(&self.resource)?;
                 Ok(())
             }
@@ -76,8 +77,9 @@ impl Store {
     pub fn claim(&self, resource: &ResourceKey, kind: ClaimKind) -> Result<Claim> {
         let me = self.core().check_write("claim")?;
         let since = self.core().disk.wall_nanos();
-        let row = ClaimRow { owner: me.owner, epoch: me.epoch, kind, since };
-        self.transact(Step::ClaimCommit, |w| {
+        let committed = self.transact(Step::ClaimCommit, |w| {
+            let taken = w.commit_seq();
+            let row = ClaimRow { owner: me.owner, epoch: me.epoch, kind, since, taken };
             let Some(held) = w.get::<ClaimRow>(resource)? else { return w.put(resource, &row) };
             let holder = match w.get::<OwnerRow>(&held.owner)? {
                 Some(o) => {
@@ -87,7 +89,8 @@ impl Store {
             };
             Err(Error::new(ErrorKind::Conflict, "claim", resource, holder))
         })?;
-        Ok(Claim { store: self.clone(), resource: resource.clone(), is_held: true })
+        let (resource, taken) = (resource.clone(), committed.commit);
+        Ok(Claim { store: self.clone(), resource, taken, is_held: true })
     }
 
     /// Every claim that stands, at most `at_most`.

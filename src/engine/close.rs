@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::journals::{is_needed, unlink_journals};
 use super::store::{Inner, Store, Writer};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::journal::Finished;
 use crate::manifest::{ClaimRow, JournalRow, JournalState, OwnerEnd, OwnerRow, Reading};
 use crate::vfs::Step;
@@ -31,6 +31,11 @@ impl Store {
         let finished =
             self.core().check_write("close").map(|_| ()).and_then(|()| self.finish(writer));
         let is_first = self.core().condition.end();
+        // No thread of ours may touch a journal once the locks are gone.
+        let ended = Error::new(ErrorKind::Closed, "append", "store", "it was closed");
+        if self.core().disk.pid() == self.core().pid {
+            writer.journal.stop(ended);
+        }
         let closed = if is_first { self.core().manifest.close() } else { Ok(()) };
         if let Some((own, store)) = writer.locks.lock().take() {
             own.release();
@@ -69,7 +74,8 @@ impl Store {
         })?;
         self.core().write_head(committed.commit);
         let gone: Vec<_> = spent.into_iter().map(|n| (me.owner, n)).collect();
-        unlink_journals(self.core(), &gone)
+        self.core().note_untidy(unlink_journals(self.core(), &gone));
+        Ok(())
     }
 
     /// Which of the journals that closing finished hold nothing unsealed.

@@ -13,7 +13,7 @@ use super::reclaim::Reclaimed;
 use super::store::Store;
 use super::take_in::file_row;
 use crate::digest::Digest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId, UniqueId};
 use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Reading};
@@ -101,15 +101,31 @@ impl Store {
             inputs: vec![row.digest],
             commit: core.manifest.commit_seq(),
         };
-        let halting = |e: &Error| core.halt_if_sync_failed(e);
-        let built = builder.finish(&label).inspect_err(halting)?;
-        let placed = std::slice::from_ref(&built);
-        sealed::place(&core.disk, &core.root, placed, folders).inspect_err(halting)?;
+        let built = builder.finish(&label).inspect_err(|e| core.halt_if_sync_failed(e))?;
+        let moved = self.move_copy(&built, file, copies);
+        if let Err(e) = &moved
+            && e.kind() != ErrorKind::OutcomeUnknown
+            && core.condition.is_working()
+        {
+            // No row names it: rubbish already, and in the way on a full disk.
+            let path = layout::sealed(&core.root, &built.digest, built.unique, folders);
+            let _ = core.disk.unlink(&path);
+            let _ = core.disk.unlink(&built.tmp);
+        }
+        moved
+    }
+
+    fn move_copy(&self, built: &Built, file: FileId, copies: &[Copy]) -> Result<u64> {
+        let core = self.core();
+        let folders = core.manifest.meta().sealed_folders;
+        let placed = std::slice::from_ref(built);
+        sealed::place(&core.disk, &core.root, placed, folders)
+            .inspect_err(|e| core.halt_if_sync_failed(e))?;
         core.disk.mark(Step::CompactVerify);
         if Protection::CopyVerifiedBeforeMove.is_on() {
-            self.verify_copy(&built, copies)?;
+            self.verify_copy(built, copies)?;
         }
-        self.move_rows(&built, file, copies)
+        self.move_rows(built, file, copies)
     }
 
     /// P7: the old bytes go only when the new ones were read back from the medium and are the same.

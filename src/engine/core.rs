@@ -39,12 +39,16 @@ pub(crate) struct Core {
 impl Core {
     /// Fails unless a read may go on.
     pub(crate) fn check_read(&self, operation: &'static str) -> Result<()> {
+        // A row that failed to read inside a snapshot halted the manifest behind our back.
+        if let Some(cause) = self.manifest.halt_cause() {
+            self.condition.halt(&cause, None);
+        }
         self.condition.check(operation)
     }
 
     /// Fails unless this handle may change something.
     pub(crate) fn check_write(&self, operation: &'static str) -> Result<Me> {
-        self.condition.check(operation)?;
+        self.check_read(operation)?;
         let Some(me) = self.me else {
             let cause = "it was opened for reading; open it for writing";
             return Err(Error::new(ErrorKind::ReadOnly, operation, self.root.display(), cause));
@@ -113,6 +117,14 @@ impl Core {
     pub(crate) fn halt_if_sync_failed(&self, seen: &Error) {
         if seen.operation() == "sync" {
             self.condition.halt(seen, None);
+        }
+    }
+
+    /// What tidying up after a commit could not do. The commit stands, so its caller is told so.
+    pub(crate) fn note_untidy(&self, tidied: Result<()>) {
+        if let Err(e) = tidied {
+            self.halt_if_sync_failed(&e);
+            self.condition.warn(e);
         }
     }
 

@@ -78,7 +78,9 @@ impl Store {
         })?;
         let writer = self.writer("forget")?;
         writer.adopted.lock().retain(|kept| !gone.contains(&(kept.owner, kept.n)));
-        gone.iter().for_each(|(_, n)| writer.journal.forget(*n));
+        let me = self.core().check_write("forget")?.owner;
+        let ours = gone.iter().filter(|(owner, _)| *owner == me);
+        ours.for_each(|(_, n)| writer.journal.forget(*n));
         unlink_journals(self.core(), &gone)
     }
 
@@ -111,13 +113,17 @@ impl Store {
     pub(super) fn keep_budget(&self) -> Result<()> {
         let writer = self.writer("append")?;
         let budget = self.core().limits.journal_budget_bytes;
-        let adopted: u64 = writer.adopted.lock().iter().map(|a| a.end).sum();
-        let files = writer.journal.files();
-        if adopted + files.iter().map(|file| file.end).sum::<u64>() <= budget {
+        let adopted: u64 =
+            writer.adopted.lock().iter().filter(|a| !a.is_set_aside).map(|a| a.end).sum();
+        let total = adopted + writer.journal.file_bytes();
+        if total <= budget {
             return Ok(());
         }
+        // Unsealed records alone may pass the budget: copying them at every call would not help.
+        let unsealed: u64 = writer.streams.lock().iter().map(|(_, end)| end.tail_bytes).sum();
+        let files = writer.journal.files();
         let finished = files.iter().filter(|file| file.finished).map(|file| file.n).max();
-        if finished.is_none() && adopted == 0 {
+        if total <= unsealed.saturating_mul(2) || (finished.is_none() && adopted == 0) {
             return Ok(());
         }
         self.copy_forward(finished.map_or(0, |n| n + 1))
@@ -127,13 +133,12 @@ impl Store {
     fn copy_forward(&self, since: u64) -> Result<()> {
         let writer = self.writer("append")?;
         let mut streams = writer.streams.lock();
-        let named: Vec<StreamId> = streams.iter().map(|(stream, _)| stream).collect();
-        for stream in named {
-            let Some(end) = streams.get_mut(stream) else { continue };
-            let is_old = |source| match source {
-                Source::Own { since: at } => at < since,
-                Source::Adopted { .. } => true,
-            };
+        let is_old = |source| match source {
+            Source::Own { since: at } => at < since,
+            Source::Adopted { .. } => true,
+        };
+        for stream in streams.iter().map(|(stream, _)| stream).collect::<Vec<_>>() {
+            let Some(end) = streams.get(stream) else { continue };
             let first = end.sealed_upto.0;
             let mut group = Vec::new();
             for (record, sequence) in end.tail.iter().zip(first..) {
@@ -147,12 +152,16 @@ impl Store {
                 }
             }
             self.enqueue_in_frames(&group)?;
+        }
+        // Still locked: a record sealed or moved back meanwhile would leave its copy behind.
+        writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
+        // P3: only now that the copies are durable do the originals count no more.
+        for stream in streams.iter().map(|(stream, _)| stream).collect::<Vec<_>>() {
+            let Some(end) = streams.get_mut(stream) else { continue };
             for record in end.tail.iter_mut().filter(|record| is_old(record.source)) {
                 record.source = Source::Own { since };
             }
         }
-        // Still locked: a record sealed or moved back meanwhile would leave its copy behind.
-        writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
         drop(streams);
         self.forget_journals()
     }

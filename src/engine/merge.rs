@@ -34,7 +34,8 @@ impl Merge {
         self.found.keys().copied()
     }
 
-    /// The tail of `stream`, whose row is `row`: from `sealed_upto` on, without holes.
+    /// The tail of `stream`, whose row is `row`: from `sealed_upto` on, without holes, and whether
+    /// records lie behind a hole.
     ///
     /// # Errors
     /// `Damage` when a record is missing and a later one is there, unless `allow_gap`.
@@ -43,7 +44,7 @@ impl Merge {
         stream: StreamId,
         row: &StreamRow,
         allow_gap: bool,
-    ) -> Result<Vec<Unsealed>> {
+    ) -> Result<(Vec<Unsealed>, bool)> {
         let mut tail = Vec::new();
         let mut next = row.sealed_upto;
         for (sequence, record) in self.found.remove(&stream).unwrap_or_default() {
@@ -52,7 +53,7 @@ impl Merge {
             }
             if sequence != next {
                 if allow_gap {
-                    break;
+                    return Ok((tail, true));
                 }
                 let cause = format!("record {next} is missing although record {sequence} is there");
                 return Err(Error::damage("recover", format!("stream {stream}"), cause));
@@ -60,7 +61,7 @@ impl Merge {
             tail.push(record);
             next = Sequence(sequence.0.saturating_add(1));
         }
-        Ok(tail)
+        Ok((tail, false))
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
             (0..3).for_each(|n| merge.take(record(0, n, n as u8), source));
         }
         let row = StreamRow { sealed_upto: Sequence(1), ..StreamRow::default() };
-        assert_eq!(merge.tail(StreamId(1), &row, false).unwrap().len(), 2);
+        assert_eq!(merge.tail(StreamId(1), &row, false).unwrap().0.len(), 2);
     }
 
     /// Is a hole damage, and is what lies before it still given where that is allowed?
@@ -102,7 +103,8 @@ mod tests {
                 merge.take(record(0, n, 0), Source::Own { since: n });
             }
             let tail = merge.tail(StreamId(1), &StreamRow::default(), allow_gap);
-            assert_eq!(tail.ok().map(|tail| tail.len()), allow_gap.then_some(2));
+            let found = tail.ok().map(|(tail, is_cut)| (tail.len(), is_cut));
+            assert_eq!(found, allow_gap.then_some((2, true)));
         }
     }
 }

@@ -199,6 +199,9 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     let disk = options.disk_or_real();
     check_root(&disk, root, options)?;
     let store_lock = lock(&disk, root, options)?;
+    // Opening commits: on a full disk it needs the room that the ballast keeps.
+    let ballast = Ballast::open(&disk, root, &options.limits)?;
+    ballast.before_commit(&disk, root, &options.limits)?;
     let seen = witnesses(&disk, root);
     disk.mark(Step::OpenManifest);
     let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
@@ -220,7 +223,8 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     };
     let inner = Inner { core, files: FileCache::default(), writer: Some(writer) };
     let store = Store::new(inner);
-    super::reclaim::finish_unlinks(store.core(), store.files())?;
+    let finished = super::reclaim::finish_unlinks(store.core(), store.files());
+    store.core().note_untidy(finished.map(|_| ()));
     store.core().write_head(store.core().manifest.commit_seq());
     if let Some(ballast) = &store.core().ballast {
         ballast.keep(&store.core().disk, root, &options.limits)?;

@@ -113,7 +113,7 @@ impl Options {
     /// nothing on disk.
     ///
     /// # Errors
-    /// As [`Options::open`], but never `InUse`.
+    /// As [`Options::open`]; `InUse` only while another reader recovers a killed writer's store.
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Store> {
         self.limits.check()?;
         open::open_read_only(path.as_ref(), &self)

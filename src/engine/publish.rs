@@ -262,7 +262,8 @@ impl Sealing {
         let committed = set.publish(store.files(), Step::PublishCommit, |w, objects| {
             chunks.iter().zip(objects).map(|(c, object)| write_chunk(w, c, *object)).collect()
         })?;
-        store.sealed(&chunks, held.unwrap_or_else(|| writer.streams.lock()))?;
+        let tidied = store.sealed(&chunks, held.unwrap_or_else(|| writer.streams.lock()));
+        store.core().note_untidy(tidied);
         Ok(committed.value)
     }
 }
@@ -284,6 +285,15 @@ fn write_chunk(w: &mut Write, c: &Planned, object: ObjectId) -> Result<(StreamId
     stream.next_ordinal = next;
     stream.sealed_upto = Sequence(c.first.0 + c.rows);
     w.put(&c.stream, &stream)?;
+    let mut payloads = c.payloads.clone();
+    for lease in &c.leases {
+        // What kept a large payload until now: from here on the chunk does.
+        if let Some(row) = w.remove::<LeaseRow>(lease)? {
+            payloads.extend(row.objects);
+        }
+    }
+    payloads.sort();
+    payloads.dedup();
     let row = ChunkRow {
         object,
         generation: c.generation,
@@ -292,12 +302,9 @@ fn write_chunk(w: &mut Write, c: &Planned, object: ObjectId) -> Result<(StreamId
         rows_written: c.rows,
         iterations: c.iterations,
         raw_len: c.raw_len,
-        payloads: c.payloads.clone(),
+        payloads,
     };
     w.put(&(c.stream, ordinal), &row)?;
-    for lease in &c.leases {
-        w.remove::<LeaseRow>(lease)?;
-    }
     Ok((c.stream, ordinal))
 }
 
@@ -314,6 +321,7 @@ impl Store {
         }
         writer.journal.settle(&|stream| streams.sealed_upto(stream));
         drop(streams);
-        self.forget_journals()
+        self.forget_journals()?;
+        self.keep_budget()
     }
 }

@@ -67,12 +67,13 @@ impl Store {
         let writer = self.writer("reclaim")?;
         self.core().check_write("reclaim")?;
         let mut done = Reclaimed::default();
+        // What gives space back without taking any comes first.
+        super::sweep::sweep_sealed(self.core(), &writer.building, &mut done)?;
         self.forget_journals()?;
         unlink_condemned(self.core(), self.files(), budget.files, &mut done)?;
         self.compact_files(budget.copy_bytes, &mut done)?;
         let left = budget.files.saturating_sub(done.files);
         unlink_condemned(self.core(), self.files(), left, &mut done)?;
-        super::sweep::sweep_sealed(self.core(), &writer.building, &mut done)?;
         Ok(done)
     }
 }

@@ -22,8 +22,8 @@ use crate::format::layout;
 use crate::ids::{Epoch, LeaseId, OwnerId};
 use crate::journal::{self, Payload, Tail};
 use crate::manifest::{
-    ClaimRow, JournalRow, JournalState, LeaseRow, ObjectRow, OwnerEnd, OwnerRow, Reading, Snapshot,
-    StreamRow,
+    ClaimRow, Cursor, Cut, JournalRow, JournalState, LeaseRow, ObjectRow, OwnerEnd, OwnerRow,
+    Reading, Snapshot, StreamRow, Write,
 };
 use crate::vfs::Step;
 
@@ -66,18 +66,29 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
     let mut found = Vec::new();
     // P2: what is read here is the unsealed journals alone, so time follows them and not the store.
     for ((owner, n), row) in in_order(&core.snapshot()?)? {
+        if living.contains(&row.keeper) {
+            continue;
+        }
         core.disk.mark(Step::OpenReplay);
         let one = replay(core, (owner, n), row, set_aside_allowed, &mut merge, &mut recovery)?;
         found.push(one);
     }
     recovery.journals = found.len() as u64;
-    let allow_gap = !recovery.set_aside.is_empty();
-    let mut streams = tails(core, &mut merge, allow_gap)?;
+    let is_aside = !recovery.set_aside.is_empty();
+    let (mut streams, cuts) = tails(core, &mut merge, is_aside)?;
     recovery.records = streams.iter().map(|(_, end)| end.tail.len() as u64).sum();
-    let stale = match_leases(core, &mut streams)?;
-    let adopted = take_over(core, me, &dead, &found, &streams, &stale)?;
+    let mut stale = match_leases(core, &mut streams)?;
+    if is_aside {
+        // P7: what lies behind the damage may name them, and stays with them.
+        stale.clear();
+    }
+    let taken = TakeOver { me, dead: &dead, found: &found, stale: &stale, cuts: &cuts, is_aside };
+    let adopted = taken.commit(core, &streams)?;
     recovery.ended = dead.iter().map(|dead| dead.owner).collect();
-    recovery.swept = sweep_ended(core, &living)?;
+    match sweep_ended(core, &living) {
+        Ok(swept) => recovery.swept = swept,
+        Err(e) => core.note_untidy(Err(e)),
+    }
     Ok(Recovered { streams, adopted, recovery })
 }
 
@@ -145,18 +156,26 @@ fn missing_file(path: &Path, error: Error) -> Error {
     error
 }
 
-fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<Streams> {
+/// The tails, and the streams whose tail ends at a hole.
+fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<(Streams, Vec<Cursor>)> {
     let snapshot = core.snapshot()?;
     let mut streams = Streams::default();
+    let mut cuts = Vec::new();
     let named: Vec<_> = merge.streams().collect();
     for stream in named {
         // A stream without a row was retired: its records are gone with it.
         let Some(row) = snapshot.get::<StreamRow>(&stream)? else { continue };
         let mut end = End::of(&row);
-        merge.tail(stream, &row, allow_gap)?.into_iter().for_each(|record| end.push(record));
+        let (tail, is_cut) = merge.tail(stream, &row, allow_gap)?;
+        tail.into_iter().for_each(|record| end.push(record));
+        if is_cut || allow_gap {
+            // G5: a number behind the damage is not given again in the same generation.
+            end.generation = end.generation.next().unwrap_or(end.generation);
+            cuts.push(Cursor { stream, generation: end.generation, end: end.next() });
+        }
         streams.insert(stream, end);
     }
-    Ok(streams)
+    Ok((streams, cuts))
 }
 
 /// Gives each large payload its lease; returns the leases whose record never became durable.
@@ -185,64 +204,79 @@ fn match_leases(core: &Core, streams: &mut Streams) -> Result<Vec<LeaseId>> {
     Ok(free.into_values().flatten().collect())
 }
 
-/// ONE transaction ends the dead, takes over their journals and frees their claims.
-fn take_over(
-    core: &Core,
+/// What one opening takes over from those that ended.
+struct TakeOver<'a> {
     me: Me,
-    dead: &[Dead],
-    found: &[Found],
-    streams: &Streams,
-    stale: &[LeaseId],
-) -> Result<Vec<Adopted>> {
-    let needed: HashSet<Source> =
-        streams.iter().flat_map(|(_, end)| end.tail.iter().map(|record| record.source)).collect();
-    let is_kept = |one: &Found| {
-        matches!(one.state, JournalState::SetAside { .. })
-            || needed.contains(&Source::Adopted { owner: one.owner, n: one.n })
-    };
-    if !dead.is_empty() || !found.is_empty() || !stale.is_empty() {
-        core.transact(Step::OpenTakeOver, |w| {
-            for one in dead {
-                if let Some(mut row) = w.get::<OwnerRow>(&one.owner)? {
-                    row.ended = Some(OwnerEnd::TakenOver { by: me.owner });
-                    w.put(&one.owner, &row)?;
-                }
-            }
-            for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
-                if dead.iter().any(|dead| dead.owner == row.owner) {
-                    w.remove::<ClaimRow>(&resource)?;
-                }
-            }
-            for one in found {
-                let key = (one.owner, one.n);
-                if is_kept(one) {
-                    let row = JournalRow {
-                        keeper: me.owner,
-                        state: one.state.clone(),
-                        ..one.row.clone()
-                    };
-                    w.put(&key, &row)?;
-                } else {
-                    w.remove::<JournalRow>(&key)?;
-                }
-            }
-            for lease in stale {
-                w.remove::<LeaseRow>(lease)?;
-            }
-            Ok(())
-        })?;
-    }
-    let (kept, gone): (Vec<&Found>, Vec<&Found>) = found.iter().partition(|one| is_kept(one));
-    if !gone.is_empty() {
-        unlink_journals(core, &gone.iter().map(|one| (one.owner, one.n)).collect::<Vec<_>>())?;
-    }
-    Ok(kept
-        .into_iter()
-        .map(|one| Adopted {
+    dead: &'a [Dead],
+    found: &'a [Found],
+    stale: &'a [LeaseId],
+    /// Streams that begin a generation where damage cut them.
+    cuts: &'a [Cursor],
+    /// Something was set aside: nothing that was read is let go.
+    is_aside: bool,
+}
+
+impl TakeOver<'_> {
+    /// ONE transaction ends the dead, takes over their journals and frees their claims.
+    fn commit(&self, core: &Core, streams: &Streams) -> Result<Vec<Adopted>> {
+        let needed: HashSet<Source> = streams
+            .iter()
+            .flat_map(|(_, end)| end.tail.iter().map(|record| record.source))
+            .collect();
+        let is_kept = |one: &Found| {
+            self.is_aside || needed.contains(&Source::Adopted { owner: one.owner, n: one.n })
+        };
+        let is_idle = self.dead.is_empty() && self.found.is_empty() && self.stale.is_empty();
+        if !is_idle {
+            core.transact(Step::OpenTakeOver, |w| self.write(w, &is_kept))?;
+        }
+        let (kept, gone): (Vec<&Found>, Vec<&Found>) =
+            self.found.iter().partition(|one| is_kept(one));
+        if !gone.is_empty() {
+            let gone: Vec<_> = gone.iter().map(|one| (one.owner, one.n)).collect();
+            core.note_untidy(unlink_journals(core, &gone));
+        }
+        let adopted = |one: &Found| Adopted {
             owner: one.owner,
             n: one.n,
             end: one.end,
-            is_set_aside: matches!(one.state, JournalState::SetAside { .. }),
-        })
-        .collect())
+            is_set_aside: self.is_aside,
+        };
+        Ok(kept.into_iter().map(adopted).collect())
+    }
+
+    fn write(&self, w: &mut Write, is_kept: &dyn Fn(&Found) -> bool) -> Result<()> {
+        for one in self.dead {
+            if let Some(mut row) = w.get::<OwnerRow>(&one.owner)? {
+                row.ended = Some(OwnerEnd::TakenOver { by: self.me.owner });
+                w.put(&one.owner, &row)?;
+            }
+        }
+        for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
+            if self.dead.iter().any(|dead| dead.owner == row.owner) {
+                w.remove::<ClaimRow>(&resource)?;
+            }
+        }
+        for one in self.found {
+            let key = (one.owner, one.n);
+            if is_kept(one) {
+                let (keeper, state) = (self.me.owner, one.state.clone());
+                w.put(&key, &JournalRow { keeper, state, ..one.row.clone() })?;
+            } else {
+                w.remove::<JournalRow>(&key)?;
+            }
+        }
+        for lease in self.stale {
+            w.remove::<LeaseRow>(lease)?;
+        }
+        for cut in self.cuts {
+            if let Some(mut row) = w.get::<StreamRow>(&cut.stream)? {
+                row.generation = cut.generation;
+                row.cuts.retain(|earlier| earlier.at < cut.end);
+                row.cuts.push(Cut { generation: cut.generation, at: cut.end });
+                w.put(&cut.stream, &row)?;
+            }
+        }
+        Ok(())
+    }
 }

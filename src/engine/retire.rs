@@ -83,7 +83,7 @@ impl Store {
             }
         }
         drop(streams);
-        self.forget_journals()?;
+        self.core().note_untidy(self.forget_journals());
         Ok(committed.value)
     }
 }

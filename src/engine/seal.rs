@@ -207,6 +207,7 @@ impl Drop for SealedSet {
             {
                 self.core.disk.mark(crate::vfs::Step::PublishDrop);
                 let _ = self.core.disk.unlink(&path);
+                let _ = self.core.disk.unlink(&self.files[file].tmp);
             }
             self.building.lock().remove(&unique);
         }

@@ -117,8 +117,11 @@ impl SealedSet {
         for (object, row) in w.object_of(&digest)? {
             match row.place {
                 Place::Inline => {
-                    if w.get::<InlineRow>(&object)?.is_some_and(|inline| inline.bytes == *bytes) {
-                        return Ok(object);
+                    // One that does not read is passed over: ours is stored beside it.
+                    match w.get::<InlineRow>(&object) {
+                        Ok(Some(inline)) if inline.bytes == *bytes => return Ok(object),
+                        Err(e) if e.kind() != ErrorKind::Damage => return Err(e),
+                        _ => {}
                     }
                 }
                 Place::Extent { .. } if self.is_new_since(index, object) => {

@@ -15,7 +15,7 @@ use super::streams::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{Ordinal, OwnerId, Sequence, StreamId};
-use crate::journal::{self, Expect, Payload};
+use crate::journal::{self, Expect, Payload, Tail};
 use crate::manifest::{ChunkRow, JournalRow, JournalState, Reading, Snapshot, StreamRow};
 
 /// A stream as it stood at one instant.
@@ -118,37 +118,41 @@ fn chunks_of(snapshot: &Snapshot, stream: StreamId) -> Result<Vec<(Ordinal, Chun
 }
 
 fn views_from_disk(core: &Core, streams: &[StreamId]) -> Result<Vec<StreamView>> {
-    let mut missing: Option<((OwnerId, u64), JournalRow)> = None;
+    let mut refused: Option<Refused> = None;
     for _ in 0..TRIES_MAX {
-        let rows = core.snapshot()?.list::<JournalRow>(.., usize::MAX)?;
+        let before = core.snapshot()?;
+        let journals = before.list::<JournalRow>(.., usize::MAX)?;
+        let rows_before = rows_of(&before, streams)?;
+        drop(before);
         let mut merge = Merge::default();
-        let mut gone = None;
-        for ((owner, n), row) in rows {
-            match scan_for(core, owner, n, &row, streams, &mut merge) {
-                Ok(()) => {}
-                Err(e) if is_missing(&e) => {
-                    if missing.as_ref() == Some(&((owner, n), row.clone())) {
-                        let cause = "the file is missing although its row stands";
-                        return Err(Error::damage("read", e.place(), cause));
-                    }
-                    gone = Some(((owner, n), row));
-                    break;
-                }
-                Err(e) => return Err(e),
+        match scan_all(core, &journals, streams, &mut merge)? {
+            None => {}
+            // The row may have moved on under us: it is damage only if it is unchanged.
+            Some(now) if refused.as_ref().is_some_and(|was| was.is_same(&now)) => {
+                return Err(now.error);
+            }
+            Some(now) => {
+                refused = Some(now);
+                continue;
             }
         }
-        if gone.is_some() {
-            missing = gone;
+        let snapshot = core.snapshot()?;
+        let rows = rows_of(&snapshot, streams)?;
+        // G3: published or moved back between the two looks, and an observation would be half here.
+        if rows.iter().zip(&rows_before).any(|(now, was)| has_moved(now, was)) {
             continue;
         }
-        let snapshot = core.snapshot()?;
+        let is_set_aside =
+            |(_, row): &(_, JournalRow)| matches!(row.state, JournalState::SetAside { .. });
+        let allow_gap = journals.iter().any(is_set_aside);
         return streams
             .iter()
-            .map(|&stream| {
-                let row = check_stream(snapshot.get::<StreamRow>(&stream)?, stream)?;
+            .zip(rows)
+            .map(|(&stream, row)| {
+                let (records, _) = merge.tail(stream, &row, allow_gap)?;
                 let tail = (row.sealed_upto.0..)
                     .map(Sequence)
-                    .zip(merge.tail(stream, &row, true)?)
+                    .zip(records)
                     .map(|(sequence, record)| (sequence, record.payload))
                     .collect();
                 Ok(StreamView { stream, chunks: chunks_of(&snapshot, stream)?, row, tail })
@@ -159,32 +163,75 @@ fn views_from_disk(core: &Core, streams: &[StreamId]) -> Result<Vec<StreamView>>
     Err(Error::new(ErrorKind::Conflict, "read", core.root.display(), cause))
 }
 
-fn scan_for(
+fn rows_of(snapshot: &Snapshot, streams: &[StreamId]) -> Result<Vec<StreamRow>> {
+    streams.iter().map(|&s| check_stream(snapshot.get::<StreamRow>(&s)?, s)).collect()
+}
+
+fn has_moved(now: &StreamRow, was: &StreamRow) -> bool {
+    now.sealed_upto != was.sealed_upto || now.generation != was.generation
+}
+
+/// A journal that could not be read as its row says.
+struct Refused {
+    key: (OwnerId, u64),
+    row: JournalRow,
+    error: Error,
+}
+
+impl Refused {
+    fn is_same(&self, other: &Self) -> bool {
+        self.key == other.key && self.row == other.row
+    }
+}
+
+/// Reads every journal; stops at the first that is missing or damaged.
+fn scan_all(
     core: &Core,
-    owner: OwnerId,
-    n: u64,
-    row: &JournalRow,
+    journals: &[((OwnerId, u64), JournalRow)],
     streams: &[StreamId],
     merge: &mut Merge,
-) -> Result<()> {
-    let path = layout::journal(&core.root, owner, n);
-    let expect = expect(core, owner, n, row);
-    journal::scan(&*core.disk, &path, &expect, &mut |_, records| {
-        for record in records {
-            if streams.contains(&record.stream) {
-                merge.take(record, Source::Adopted { owner, n });
+) -> Result<Option<Refused>> {
+    for ((owner, n), row) in journals {
+        let (owner, n) = (*owner, *n);
+        let path = layout::journal(&core.root, owner, n);
+        let refused = |cause: String| {
+            let error = Error::damage("read", path.display(), cause);
+            Ok(Some(Refused { key: (owner, n), row: row.clone(), error }))
+        };
+        let source = Source::Adopted { owner, n };
+        let scan =
+            journal::scan(&*core.disk, &path, &expect(core, owner, n, row), &mut |_, found| {
+                for record in found {
+                    if streams.contains(&record.stream) {
+                        merge.take(record, source);
+                    }
+                }
+                Ok(())
+            });
+        match scan {
+            Err(e) if is_missing(&e) => {
+                return refused("the file is missing although its row stands".to_owned());
+            }
+            Err(e) => return Err(e),
+            Ok(scan) => {
+                if let Tail::Damaged { offset, upto } = scan.tail
+                    && !matches!(row.state, JournalState::SetAside { .. })
+                {
+                    return refused(format!("bytes {offset}..{upto} were durable and do not read"));
+                }
             }
         }
-        Ok(())
-    })?;
-    Ok(())
+    }
+    Ok(None)
 }
 
 /// What the row says of its file.
 pub(super) fn expect(core: &Core, owner: OwnerId, n: u64, row: &JournalRow) -> Expect {
     let end = match row.state {
         JournalState::Finished { end } | JournalState::Adopted { end } => Some(end),
-        JournalState::Open | JournalState::SetAside { .. } => None,
+        // What was set aside stays aside, even if it reads again one day.
+        JournalState::SetAside { from, .. } => Some(from),
+        JournalState::Open => None,
     };
     Expect { store: core.manifest.meta().store, owner, n, salt: Some(row.salt), end }
 }

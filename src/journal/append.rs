@@ -119,7 +119,7 @@ impl Journal {
             return refuse(ErrorKind::Closed, "journal", "it was finished".into());
         }
         let queued = state.queue.bytes();
-        if !state.queue.is_empty() && queued + bytes > limits.queue_bytes {
+        if queued > 0 && queued + bytes > limits.queue_bytes {
             let cause = format!("{queued} bytes wait, {} allowed", limits.queue_bytes);
             return refuse(ErrorKind::LimitExceeded, "queue_bytes", cause);
         }
@@ -211,9 +211,25 @@ impl Journal {
         self.changed.notify_all();
     }
 
+    /// Stops the journal for ever and returns when no thread writes to its files any more: only
+    /// then may the locks that guard them go.
+    pub fn stop(&self, cause: Error) {
+        let mut state = self.state.lock();
+        state.poison.get_or_insert(cause);
+        self.changed.notify_all();
+        while state.writer.is_none() && !state.is_writer_lost {
+            self.changed.wait(&mut state);
+        }
+    }
+
     /// What stopped the journal.
     pub fn poisoned(&self) -> Option<Error> {
         self.state.lock().poison.clone()
+    }
+
+    /// Length of all files of this opening that were not [forgotten](Self::forget), in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.book.lock().bytes()
     }
 
     /// Every file of this opening that was not [forgotten](Self::forget).

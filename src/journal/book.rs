@@ -75,6 +75,10 @@ impl Book {
         self.files.remove(&n);
     }
 
+    pub fn bytes(&self) -> u64 {
+        self.files.values().map(|note| note.end).sum()
+    }
+
     pub fn file(&self, n: u64) -> Option<OpenJournal> {
         self.files.get(&n).map(|note| note.shown(n))
     }

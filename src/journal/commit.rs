@@ -13,7 +13,9 @@ use super::writer::Writer;
 pub(super) struct State {
     pub queue: Queue,
     /// Absent while a leader has it.
-    writer: Option<Box<Writer>>,
+    pub writer: Option<Box<Writer>>,
+    /// A leader panicked: the writer never comes back.
+    pub is_writer_lost: bool,
     pub poison: Option<Error>,
     pub closed: bool,
     /// How many steps failed, and the last of them that did.
@@ -41,6 +43,7 @@ impl Drop for Leadership<'_> {
         if !self.ended {
             let cause = "a panic interrupted the writer";
             let place = self.journal.config.root.display();
+            self.journal.state.lock().is_writer_lost = true;
             self.journal.poison(Error::new(ErrorKind::Halted, "append to", place, cause));
         }
     }
@@ -171,6 +174,7 @@ impl State {
         Self {
             queue: Queue::default(),
             writer: Some(Box::new(writer)),
+            is_writer_lost: false,
             poison: None,
             closed: false,
             failures: 0,

@@ -74,6 +74,7 @@ impl Queue {
         self.bytes
     }
 
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -108,11 +109,15 @@ impl Queue {
     /// The first `written` frames of the run are in the file, and those up to `begun` may be in part.
     pub fn end_run(&mut self, written: usize, begun: u64) {
         for entry in self.waiting.drain(..written.min(self.waiting.len())) {
-            self.bytes -= entry.frame.bytes();
+            if !entry.settled {
+                self.bytes -= entry.frame.bytes();
+            }
             self.unsynced.push(&entry.frame);
         }
         self.begun = self.begun.max(begun);
         self.held = 0;
+        let begun = self.begun;
+        self.waiting.retain(|entry| !entry.settled || entry.frame.position <= begun);
     }
 
     /// All that is written up to `position` is durable.
@@ -129,13 +134,11 @@ impl Queue {
             let sealed = |p: &Place| p.sequence < sealed_upto(p.stream);
             if !entry.settled && entry.frame.places.iter().all(sealed) {
                 entry.settled = true;
+                // Nobody waits for it any more, so it counts against nobody's queue.
+                *bytes -= entry.frame.bytes();
                 any = true;
             }
-            let keep = !entry.settled || entry.frame.position <= begun;
-            if !keep {
-                *bytes -= entry.frame.bytes();
-            }
-            keep
+            !entry.settled || entry.frame.position <= begun
         });
         any
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 use sealstone::check::{CheckOptions, Report, check};
 use sealstone::digest::Digest;
-use sealstone::ids::{CheckpointId, Epoch, FileId, ObjectId, Ordinal, OwnerId, Sequence, StreamId};
+use sealstone::ids::{
+    CheckpointId, CommitSeq, Epoch, FileId, ObjectId, Ordinal, OwnerId, Sequence, StreamId,
+};
 use sealstone::manifest::*;
 use sealstone::vfs::RealDisk;
 
@@ -256,6 +258,7 @@ fn counters_owners_and_claims_are_told() {
             epoch: Epoch(1),
             kind: ClaimKind::Build,
             since: None,
+            taken: CommitSeq(1),
         };
         t.put(&ResourceKey::from("nobody"), &claim);
     });

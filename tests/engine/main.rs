@@ -2,6 +2,7 @@
 //! on the real one.
 #![cfg(feature = "sim")]
 
+mod power;
 mod road;
 mod support;
 mod threads;

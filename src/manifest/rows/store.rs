@@ -128,6 +128,8 @@ pub struct ClaimRow {
     pub kind: ClaimKind,
     /// Wall-clock nanoseconds when it was taken.
     pub since: Option<i64>,
+    /// The commit that took it: a right taken anew is another one.
+    pub taken: CommitSeq,
 }
 
 impl Row for ClaimRow {
