@@ -10,8 +10,8 @@ use sealstone::format::layout;
 use sealstone::ids::StreamId;
 use sealstone::journal::Level;
 use sealstone::manifest::{ClaimKind, JournalRow, LeaseRow, Reading, Table};
-use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{Access, Disk};
+use sealstone::vfs::sim::{Fault, FaultKind, SimDisk};
+use sealstone::vfs::{Access, Disk, Operation};
 use sealstone::{ErrorKind, Limits};
 
 fn open_as(disk: &SimDisk, limits: &Limits) -> sealstone::Options {
@@ -225,4 +225,110 @@ fn p7_what_lies_behind_set_aside_damage_is_kept() {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.list::<LeaseRow>(.., 9).unwrap().len(), 1);
     assert!(snapshot.list::<JournalRow>(.., 9).unwrap().len() >= 3);
+}
+/// Can a store on a full disk be opened, and give back what is retired?
+#[test]
+fn g16_a_full_disk_opens_retires_and_reclaims() {
+    let disk = sim(28);
+    let mut limits = small();
+    limits.ballast_bytes = 256 << 10;
+    limits.low_water_bytes = 128 << 10;
+    let store = open_as(&disk, &limits).create(root()).unwrap();
+    let lease = store.lease("filler", "test", None, &[]).unwrap();
+    store.put_objects(lease, (0..9u8).map(|n| vec![n; 200_000]).collect()).unwrap();
+    assert!(store.health().is_ballast_held);
+    // Others fill the disk while we are dead.
+    let disk = killed(&disk, store, 2);
+    disk.set_capacity(Some(disk.used()));
+    let store = open_as(&disk, &limits).open(root()).unwrap();
+    assert!(!store.health().is_ballast_held);
+    let refused = store.put_objects(lease, vec![vec![77; 200_000]]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::DiskFull);
+    store.retire(&[Thing::Lease(lease)], "no room").unwrap();
+    let reclaimed = store.reclaim(Budget::default()).unwrap();
+    assert!(reclaimed.bytes > 0, "{reclaimed:?}");
+    let lease = store.lease("again", "test", None, &[]).unwrap();
+    store.put_objects(lease, vec![vec![1; 200_000]]).unwrap();
+    assert!(store.health().is_ballast_held);
+    store.close().unwrap();
+}
+
+/// Is an original given up before its copy is durable?
+///
+/// Over the journal budget, records were marked as copied forward when the copies were queued; the
+/// write failed, the originals went with the next tidying, and a power cut took the copies.
+#[test]
+fn p3_copies_that_were_not_written_do_not_free_the_originals() {
+    let disk = sim(29);
+    let store = on(&disk).create(root()).unwrap();
+    let stream = store.create_stream("slow").unwrap();
+    for n in 0..8u8 {
+        append_durably(&store, stream, &[n; 200]);
+    }
+    let disk = killed(&disk, store, 2);
+    let mut limits = small();
+    limits.journal_budget_bytes = 500;
+    let store = open_as(&disk, &limits).open(root()).unwrap();
+    let other = store.create_stream("other").unwrap();
+    append(&store, other, b"x");
+    let fault = Fault::new(disk.operations(), FaultKind::Enospc);
+    disk.inject(fault.only(Operation::Write).on("journal").forever());
+    let _ = store.barrier();
+    assert!(!disk.fired().is_empty());
+    let _ = store.reclaim(Budget::default());
+    disk.clear_faults();
+    let disk = killed(&disk, store, 3);
+    let store = open_as(&disk, &limits).open(root()).unwrap();
+    let expected: Vec<Vec<u8>> = (0..8u8).map(|n| vec![n; 200]).collect();
+    assert_eq!(read(&store, stream), expected);
+}
+
+/// Is a publication that committed told as a failure because tidying up after it failed?
+#[test]
+fn p8_a_committed_publication_is_not_called_failed() {
+    let disk = sim(30);
+    let store = on(&disk).create(root()).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    append_durably(&store, stream, b"one");
+    let disk = killed(&disk, store, 2);
+    let store = on(&disk).open(root()).unwrap();
+    let fault = Fault::new(disk.operations(), FaultKind::Eio);
+    disk.inject(fault.only(Operation::Unlink).on("journal").forever());
+    store.publish_chunks(vec![chunk(&store, stream, 1)]).unwrap();
+    assert!(!disk.fired().is_empty());
+    assert!(!store.health().warnings.is_empty());
+    disk.clear_faults();
+    store.close().unwrap();
+    let store = on(&disk).open(root()).unwrap();
+    assert_eq!(read(&store, stream), [b"one".to_vec()]);
+    assert!(store.accounts().unwrap().are_closed());
+}
+
+/// Does a failed build leave anything behind while the store goes on?
+#[test]
+fn g16_a_publication_that_found_no_room_leaves_nothing_in_tmp() {
+    let disk = sim(31);
+    let mut limits = small();
+    limits.sealed_file_bytes = 1000;
+    let store = open_as(&disk, &limits).create(root()).unwrap();
+    let lease = store.lease("l", "test", None, &[]).unwrap();
+    let contents = || (0..3u8).map(|n| vec![n; 4000]).collect::<Vec<_>>();
+    let mut skipped = 0;
+    loop {
+        let fault = Fault::new(disk.operations() + skipped, FaultKind::Enospc);
+        disk.inject(fault.on("tmp"));
+        let before = disk.fired().len();
+        let put = store.put_objects(lease, contents());
+        let struck = disk.fired().len() - before;
+        disk.clear_faults();
+        if put.is_ok() {
+            assert_eq!(struck, 0, "a fault was swallowed");
+            break;
+        }
+        assert_eq!(disk.list(&layout::tmp_dir(&root())).unwrap(), [], "after {skipped}");
+        assert_eq!(store.reclaim(Budget::default()).unwrap().orphans, 0);
+        skipped += 1;
+    }
+    assert!(skipped > 3, "{skipped} places were tried");
+    assert!(store.accounts().unwrap().are_closed());
 }
