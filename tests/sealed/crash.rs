@@ -66,7 +66,7 @@ fn wrong(disk: &Arc<dyn Disk>, built: &[Built], durable: bool) -> Option<String>
     None
 }
 
-/// Images looked at, steps in progress when they were cut, and the first thing wrong.
+/// Images looked at, crashes in each step, and the first thing wrong.
 struct Crashed {
     images: usize,
     steps: BTreeMap<&'static str, usize>,
@@ -80,9 +80,13 @@ fn crash(log: &EventLog, built: &[Built], profile: Profile) -> Crashed {
     loop {
         let durable = !cursor.notes().is_empty();
         let step = cursor.step().map_or("birth", Step::name);
-        for image in cursor.images(&mut rng, 100) {
+        let known = cursor.duplicates();
+        let images = cursor.images(&mut rng, 100);
+        // An image seen in an earlier step was a crash in this one all the same.
+        let crashes = images.len() + (cursor.duplicates() - known) as usize;
+        *crashed.steps.entry(step).or_default() += crashes;
+        for image in images {
             crashed.images += 1;
-            *crashed.steps.entry(step).or_default() += 1;
             let disk: Arc<dyn Disk> = Arc::new(image.disk());
             if let Some(wrong) = wrong(&disk, built, durable) {
                 let case = format!("seed {SEED}, {}: {wrong}", image.outcomes());
@@ -141,7 +145,7 @@ fn g7_a_name_appears_only_after_content_and_directory_are_synced() {
     }
     println!("{steps:?}");
     for step in [Step::SealBuild, Step::SealSync, Step::SealRename, Step::SealSyncDir] {
-        assert!(steps.contains_key(step.name()), "{} was not cut", step.name());
+        assert!(steps[step.name()] > 0, "{} was not cut", step.name());
     }
 }
 

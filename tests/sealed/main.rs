@@ -5,6 +5,8 @@ mod build;
 #[cfg(feature = "sim")]
 mod crash;
 mod damage;
+#[cfg(feature = "sim")]
+mod faults;
 mod fork;
 mod random;
 #[cfg(feature = "sim")]
