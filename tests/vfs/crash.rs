@@ -433,6 +433,30 @@ fn what_a_killed_process_wrote_is_not_yet_durable() {
     assert_eq!(get(&short, "/a").as_deref(), Some(&b"un"[..]));
 }
 
+/// Does each marked step get its crashes, also where an earlier one looked the same, and nothing
+/// else get them twice? A campaign counts steps, and one once went uncut.
+#[test]
+fn each_step_is_cut_once() {
+    let disk = SimDisk::new(1);
+    put(&disk, "/a", b"content", false);
+    let mut cursor = disk.events().cursor(Profile::PosixHarshest);
+    let mut rng = Rng::new(1);
+    cursor.advance_to(usize::MAX);
+    while !cursor.images(&mut rng, 30).is_empty() {}
+    disk.mark(sealstone::vfs::Step::SealSync);
+    let mut cursor = disk.events().cursor(Profile::PosixHarshest);
+    let mut images = Vec::new();
+    loop {
+        images.push(cursor.images(&mut rng, 2).len());
+        if cursor.advance().is_none() {
+            break;
+        }
+    }
+    assert_eq!(images.last(), Some(&2), "none and all, in the step just marked");
+    assert!(cursor.images(&mut rng, 2).is_empty());
+    assert!(cursor.duplicates() >= 2);
+}
+
 /// Does the text of a failing case rebuild the very image, and does a cursor that walked there?
 #[test]
 fn a_fixture_rebuilds_its_image() {

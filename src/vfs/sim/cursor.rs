@@ -24,17 +24,15 @@ pub struct ImageCursor {
     medium: Medium,
     step: Option<Step>,
     notes: Vec<Arc<[u8]>>,
-    seen: HashSet<(u128, usize)>,
+    seen: HashSet<(u128, usize, Option<Step>)>,
     duplicates: u64,
-    /// Whether anything happened since images were given.
-    moved: bool,
 }
 
 impl ImageCursor {
     pub(super) fn new(log: EventLog, profile: Profile) -> Self {
         let medium = Medium { profile, ..Medium::clone(&log.base) };
         let (step, notes, seen) = (None, Vec::new(), HashSet::new());
-        Self { log, cut: 0, medium, step, notes, seen, duplicates: 0, moved: true }
+        Self { log, cut: 0, medium, step, notes, seen, duplicates: 0 }
     }
 
     /// Events before the crash.
@@ -57,7 +55,8 @@ impl ImageCursor {
         self.medium.pending.len()
     }
 
-    /// Images not given because an equal one was given before, with the same notes.
+    /// Images not given because an equal one was given before, in the same step and with the same
+    /// notes.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
@@ -65,7 +64,6 @@ impl ImageCursor {
     /// Moves past one event; `None` at the end of the log.
     pub fn advance(&mut self) -> Option<&Event> {
         let event = self.log.events.get(self.cut)?;
-        self.moved |= !matches!(event, Event::Mark(_));
         match event {
             Event::Mark(step) => self.step = Some(*step),
             Event::Note(note) => self.notes.push(Arc::clone(note)),
@@ -91,15 +89,12 @@ impl ImageCursor {
     }
 
     /// The images of [`outcomes`](Self::outcomes), without those whose like this cursor has given
-    /// already since the last note; none at all where only marks were passed since the last call.
+    /// already in the same step and with the same notes: each step that is marked gets its crashes.
     pub fn images(&mut self, rng: &mut Rng, budget: usize) -> Vec<Image> {
         let mut images = Vec::new();
-        if !std::mem::take(&mut self.moved) {
-            return images;
-        }
         for outcomes in self.outcomes(rng, budget) {
             let image = self.image(&outcomes.pending);
-            if self.seen.insert((image.fingerprint, self.notes.len())) {
+            if self.seen.insert((image.fingerprint, self.notes.len(), self.step)) {
                 images.push(image);
             } else {
                 self.duplicates += 1;
