@@ -1,1 +1,51 @@
-//! recording: streams of typed state.
+//! recording: streams of typed state, written by one process, read by any.
+//!
+//! ```text
+//!   draft ──[start]──▶ recorder ── one record at a time ──▶ journal ──┐
+//!      └─[start_bulk]─▶ bulk ──── many, straight ─────────────────────┴─▶ filling ──▶ chunks
+//!                                                                              status: how far
+//!   reader ──▶ stream ──▶ field     one field, by rows or iterations
+//!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
+//!   import ──▶ bulk      export ◀── merge      remove: all rows of a recording in one transaction
+//! ```
+//!
+//! - Every error in a description is found before anything is written.
+//! - Where a chunk ends depends on the records and on `chunk_bytes` alone.
+//! - A reader sees chunks below the stream's sealed end and the journal from there on: each record
+//!   once.
+//! - An import that fails leaves nothing of its recording.
+
+mod bulk;
+mod draft;
+#[cfg(feature = "interop")]
+mod export;
+mod field;
+mod filling;
+#[cfg(feature = "interop")]
+mod import;
+mod merge;
+mod reader;
+mod recorder;
+mod records;
+mod remove;
+mod schema;
+#[cfg(feature = "interop")]
+mod spelling;
+mod status;
+mod stream;
+
+pub use crate::format::column::{Blob, Column, Data, Field, FieldType, Flags, Schema, Value};
+pub use crate::journal::{Level, Ticket};
+pub use crate::manifest::RecordingStatus;
+pub use bulk::{BULK_STREAMS_MAX, Bulk};
+pub use draft::{NAME_BYTES_MAX, NewRecording};
+#[cfg(feature = "interop")]
+pub use export::{ExportOptions, Exported};
+pub use field::{Columns, Element, FieldRead};
+#[cfg(feature = "interop")]
+pub use import::{ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
+pub use merge::Merged;
+pub use reader::Recording;
+pub use recorder::{NewRecord, Recorder};
+pub use records::Records;
+pub use stream::Stream;

@@ -9,14 +9,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block::{self, VALUE_BYTES_MAX};
+use super::block;
 use super::compress::Compressor;
 use super::schema::Schema;
 use super::value::{FieldType, Value};
 use super::values::Column;
 use crate::codec;
 use crate::digest::checksum;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Opens a chunk.
 pub const MAGIC: [u8; 8] = *b"SSTNCHNK";
@@ -37,7 +37,8 @@ pub const HEADER_LAYOUT: &[(&str, usize, usize)] =
 pub const TRAILER_LAYOUT: &[(&str, usize, usize)] = &[
     ("FOOTER_LEN", 0, 4),
     ("FOOTER_CRC", 4, 4),
-    ("ZERO", 8, 4),
+    ("VERSION", 8, 2),
+    ("ZERO", 10, 2),
     ("CRC", 12, 4),
     ("END_MAGIC", 16, 8),
 ];
@@ -152,17 +153,12 @@ impl ChunkBuilder {
     ///
     /// # Errors
     /// `Invalid` when the values do not fit the schema or the iteration does not grow;
-    /// `LimitExceeded` for a value above [`VALUE_BYTES_MAX`]. Nothing is added.
+    /// `LimitExceeded` for a value that is too long. Nothing is added.
     pub fn push(&mut self, iteration: i64, values: &[Value<'_>]) -> Result<()> {
         self.schema.check_row(values)?;
         if let Some(last) = self.last.filter(|last| iteration <= *last) {
             let cause = format!("iteration {iteration} does not follow {last}");
             return Err(Error::invalid("append", "record", cause));
-        }
-        let too_long = |value: &&Value<'_>| value.raw_len() > VALUE_BYTES_MAX as u64;
-        if let Some(value) = values.iter().find(too_long) {
-            let cause = format!("a value of {} bytes; 256 MiB is the most", value.raw_len());
-            return Err(Error::new(ErrorKind::LimitExceeded, "append", "record", cause));
         }
         // The row was checked above, so no column refuses its value.
         let mut taken = self.iterations.push(Value::I64(iteration));
@@ -262,7 +258,9 @@ fn trailer(footer: &[u8]) -> Vec<u8> {
     // codec::encode refuses anything near 4 GiB.
     trailer.extend_from_slice(&(footer.len() as u32).to_le_bytes());
     trailer.extend_from_slice(&checksum(footer).to_le_bytes());
-    trailer.extend_from_slice(&[0; 4]);
+    // Repeated from the header, so that a reader of few blocks need not read the beginning.
+    trailer.extend_from_slice(&VERSION.to_le_bytes());
+    trailer.extend_from_slice(&[0; 2]);
     let crc = checksum(&trailer);
     trailer.extend_from_slice(&crc.to_le_bytes());
     trailer.extend_from_slice(&END_MAGIC);

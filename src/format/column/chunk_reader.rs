@@ -81,7 +81,10 @@ impl Chunk {
         let Some((before, trailer)) = end.split_last_chunk::<TRAILER_LEN>() else {
             return Err(wrong("it is shorter than any chunk"));
         };
-        let (footer_len, footer_crc) = parse_trailer(trailer).ok_or_else(|| wrong("no trailer"))?;
+        let Some((footer_len, footer_crc, version)) = parse_trailer(trailer) else {
+            return Err(wrong("no trailer"));
+        };
+        check_version(version, &place)?;
         if footer_len > len - least {
             return Err(wrong("the footer is longer than the chunk"));
         }
@@ -96,12 +99,9 @@ impl Chunk {
         if checksum(&footer) != footer_crc {
             return Err(wrong("the footer's checksum does not fit"));
         }
-        let header = if len <= END_LEN {
-            end[..HEADER_LEN].to_vec()
-        } else {
-            exactly(read, &place, 0, HEADER_LEN as u64)?
-        };
-        check_header(&header, &place)?;
+        if len <= END_LEN {
+            check_header(&end[..HEADER_LEN], &place)?;
+        }
         let content_end = len - TRAILER_LEN as u64 - footer_len;
         let footer: Footer = codec::decode("chunk footer", &footer)
             .map_err(|e| wrong("the footer does not decode").with_source(e))?;
@@ -294,21 +294,22 @@ fn exactly(read: &mut ReadRange<'_>, place: &str, offset: u64, len: u64) -> Resu
     Ok(bytes)
 }
 
-fn parse_trailer(bytes: &[u8; TRAILER_LEN]) -> Option<(u64, u32)> {
+fn parse_trailer(bytes: &[u8; TRAILER_LEN]) -> Option<(u64, u32, u16)> {
     let word = |at: usize| bytes.get(at..)?.first_chunk::<4>().map(|b| u32::from_le_bytes(*b));
     let fits = bytes[16..] == END_MAGIC && checksum(&bytes[..12]) == word(12)?;
-    fits.then_some((u64::from(word(0)?), word(4)?))
+    fits.then_some((u64::from(word(0)?), word(4)?, word(8)? as u16))
 }
 
 fn check_header(bytes: &[u8], place: &str) -> Result<()> {
-    let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
-        return Err(Error::damage("read", place, "no header"));
-    };
     let crc = bytes.last_chunk::<4>().map(|b| u32::from_le_bytes(*b));
-    if *magic != MAGIC || crc != Some(checksum(&bytes[..HEADER_LEN - 4])) {
+    if !bytes.starts_with(&MAGIC) || crc != Some(checksum(&bytes[..HEADER_LEN - 4])) {
         return Err(Error::damage("read", place, "no header of a chunk"));
     }
-    let version = rest.first_chunk::<2>().map_or(0, |b| u16::from_le_bytes(*b));
+    let version = bytes[MAGIC.len()..].first_chunk::<2>().map_or(0, |b| u16::from_le_bytes(*b));
+    check_version(version, place)
+}
+
+fn check_version(version: u16, place: &str) -> Result<()> {
     if version != VERSION {
         let cause = format!("chunk version {version} is of a newer release");
         return Err(Error::new(ErrorKind::NewerFormat, "read", place, cause));

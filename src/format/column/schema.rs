@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::block::VALUE_BYTES_MAX;
 use super::value::{FieldType, Value};
 use crate::codec;
 use crate::error::{Error, ErrorKind, Result};
@@ -118,7 +119,8 @@ impl Schema {
     /// Whether `values` are one record of this schema.
     ///
     /// # Errors
-    /// `Invalid`, naming the field, what it holds and what was given.
+    /// `Invalid`, naming the field, what it holds and what was given; `LimitExceeded` for a value
+    /// above [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX).
     pub fn check_row(&self, values: &[Value<'_>]) -> Result<()> {
         if values.len() != self.fields.len() {
             let cause = format!("{} values for {} fields", values.len(), self.fields.len());
@@ -126,7 +128,10 @@ impl Schema {
         }
         for (field, value) in self.fields.iter().zip(values) {
             let given = match value.field_type() {
-                Some(ty) if ty == field.ty => continue,
+                Some(ty) if ty == field.ty => {
+                    check_len(field, value)?;
+                    continue;
+                }
                 None if field.nullable => continue,
                 Some(ty) => ty.name(),
                 None => "missing",
@@ -182,6 +187,20 @@ impl Schema {
         }
         Self::new(fields).map_err(|e| e.as_kind(ErrorKind::Damage))
     }
+}
+
+fn check_len(field: &Field, value: &Value<'_>) -> Result<()> {
+    let len = match value {
+        Value::String(text) | Value::Json(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    if len > VALUE_BYTES_MAX {
+        let cause = format!("a value of {len} bytes; {VALUE_BYTES_MAX} is the most");
+        let place = format!("field {:?}", field.name);
+        return Err(Error::new(ErrorKind::LimitExceeded, "append", place, cause));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

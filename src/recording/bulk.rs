@@ -1,0 +1,227 @@
+//! Recording many at once: records go straight into chunks, bytes reach the disk once.
+
+use std::collections::HashMap;
+
+use super::draft::{add_stream, check_name};
+use super::filling::{Filling, Sealed};
+use super::remove::remove;
+use super::schema::stream_schema;
+use super::status::set_status;
+use crate::engine::Store;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::column::{Schema, Value};
+use crate::ids::RecordingId;
+use crate::manifest::{Reading, RecordingRow, RecordingStatus};
+use crate::vfs::Step;
+
+/// Chunks are published together once their bytes reach those of so many full ones,
+const BATCH_CHUNKS: u64 = 16;
+/// or 16 MiB.
+const BATCH_BYTES_MAX: u64 = 16 << 20;
+/// Records of all streams that are held before encoding: 64 MiB. Past it the fullest stream's
+/// are sealed early.
+const HELD_BYTES_MAX: u64 = 64 << 20;
+/// The most streams of one recording that is filled in bulk.
+pub const BULK_STREAMS_MAX: usize = 10_000;
+
+/// A running recording that is filled in bulk. Dropped, it stays *running* with what was
+/// published; [`Bulk::discard`] removes it.
+#[derive(Debug)]
+pub struct Bulk {
+    store: Store,
+    id: RecordingId,
+    name: String,
+    schema: Schema,
+    chunk_bytes: u64,
+    fillings: Vec<Filling>,
+    positions: HashMap<String, usize>,
+    held_bytes: u64,
+    ready: Vec<(usize, Sealed)>,
+    ready_bytes: u64,
+}
+
+impl Bulk {
+    pub(super) fn new(
+        store: Store,
+        id: RecordingId,
+        name: String,
+        schema: Schema,
+        chunk_bytes: u64,
+        fillings: Vec<Filling>,
+    ) -> Self {
+        let named = fillings.iter().enumerate();
+        let positions = named.map(|(at, filling)| (filling.name.clone(), at)).collect();
+        Self {
+            store,
+            id,
+            name,
+            schema,
+            chunk_bytes,
+            fillings,
+            positions,
+            held_bytes: 0,
+            ready: Vec::new(),
+            ready_bytes: 0,
+        }
+    }
+
+    /// The position of the stream called `name`.
+    pub fn stream(&self, name: &str) -> Option<usize> {
+        self.positions.get(name).copied()
+    }
+
+    /// Each stream's name and number of records so far.
+    pub fn streams(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.fillings.iter().map(|filling| (filling.name.as_str(), filling.rows()))
+    }
+
+    /// Adds a stream of all fields, and returns its position. Its row is written with its first
+    /// chunk.
+    ///
+    /// # Errors
+    /// `Invalid` for a blank, overlong or repeated name; `LimitExceeded` past
+    /// [`BULK_STREAMS_MAX`].
+    pub fn add_stream(&mut self, name: &str) -> Result<usize> {
+        check_name("stream", name)?;
+        let place = || format!("stream {name:?}");
+        if self.positions.contains_key(name) {
+            return Err(Error::invalid("record", place(), "the name is used twice"));
+        }
+        if self.fillings.len() == BULK_STREAMS_MAX {
+            let cause = format!("{BULK_STREAMS_MAX} streams are the most");
+            return Err(Error::new(ErrorKind::LimitExceeded, "record", place(), cause));
+        }
+        let all: Vec<String> = self.schema.fields().iter().map(|f| f.name.clone()).collect();
+        let schema = stream_schema(&self.schema, name, &all)?;
+        let position = self.fillings.len();
+        self.fillings.push(Filling::new(None, name.to_owned(), schema));
+        self.positions.insert(name.to_owned(), position);
+        Ok(position)
+    }
+
+    /// Adds one record to a stream.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
+    /// does not grow; what publishing gives.
+    ///
+    /// # Durability
+    /// None before [`Bulk::flush`] or [`Bulk::complete`].
+    pub fn push(&mut self, stream: usize, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+        let Some(filling) = self.fillings.get_mut(stream) else {
+            let cause = format!("there is no stream number {stream}");
+            return Err(Error::invalid("append", format!("{:?}", self.name), cause));
+        };
+        let before = filling.raw_len();
+        let sealed = filling.push(iteration, values, self.chunk_bytes)?;
+        self.held_bytes = self.held_bytes - before + filling.raw_len();
+        if let Some(sealed) = sealed {
+            self.ready(stream, sealed);
+        }
+        if self.held_bytes > HELD_BYTES_MAX {
+            self.seal_fullest()?;
+        }
+        self.publish_batch()
+    }
+
+    fn ready(&mut self, stream: usize, sealed: Sealed) {
+        self.ready_bytes += sealed.content_len();
+        self.ready.push((stream, sealed));
+    }
+
+    fn seal_fullest(&mut self) -> Result<()> {
+        let fullest = self.fillings.iter().enumerate().max_by_key(|(_, f)| f.raw_len());
+        let Some(at) = fullest.map(|(at, _)| at) else { return Ok(()) };
+        self.seal(at)
+    }
+
+    fn seal(&mut self, stream: usize) -> Result<()> {
+        let Some(filling) = self.fillings.get_mut(stream) else { return Ok(()) };
+        let before = filling.raw_len();
+        if let Some(sealed) = filling.seal()? {
+            self.held_bytes -= before;
+            self.ready(stream, sealed);
+        }
+        Ok(())
+    }
+
+    /// Seals and publishes all records at hand.
+    ///
+    /// # Errors
+    /// `DiskFull`, `Halted`, and others of the engine.
+    ///
+    /// # Durability
+    /// All records pushed before are durable when this returns.
+    pub fn flush(&mut self) -> Result<()> {
+        for stream in 0..self.fillings.len() {
+            self.seal(stream)?;
+            self.publish_batch()?;
+        }
+        self.publish()
+    }
+
+    fn publish_batch(&mut self) -> Result<()> {
+        let batch = self.chunk_bytes.saturating_mul(BATCH_CHUNKS).min(BATCH_BYTES_MAX);
+        if self.ready_bytes >= batch { self.publish() } else { Ok(()) }
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        self.write_new_streams()?;
+        let mut builds = Vec::with_capacity(self.ready.len());
+        for (stream, sealed) in self.ready.drain(..) {
+            if let Some((name, Some(id))) = self.fillings.get(stream).map(|f| (&f.name, f.id)) {
+                builds.push(sealed.build(id, name)?);
+            }
+        }
+        self.ready_bytes = 0;
+        self.store.publish_chunks(builds).map(drop)
+    }
+
+    /// Streams get their rows in one transaction, in the order in which they were added.
+    fn write_new_streams(&mut self) -> Result<()> {
+        let Some(first) = self.fillings.iter().position(|filling| filling.id.is_none()) else {
+            return Ok(());
+        };
+        let (id, name, fillings) = (self.id, &self.name, &self.fillings);
+        let committed = self.store.transact(Step::PublishCommit, |w| {
+            let mut row = w.get::<RecordingRow>(&id)?.ok_or_else(|| {
+                let kind = ErrorKind::NotFound;
+                Error::new(kind, "record", format!("{name:?}"), "it was retired meanwhile")
+            })?;
+            let mut ids = Vec::new();
+            for (position, filling) in fillings.iter().enumerate().skip(first) {
+                ids.push(add_stream(w, id, position, &filling.name, filling.schema())?);
+            }
+            row.streams.extend_from_slice(&ids);
+            w.put(&id, &row)?;
+            Ok(ids)
+        })?;
+        for (filling, id) in self.fillings[first..].iter_mut().zip(committed.value) {
+            filling.id = Some(id);
+        }
+        Ok(())
+    }
+
+    /// Publishes what is left, then ends the recording as *complete*, with more to say of it.
+    ///
+    /// # Errors
+    /// As [`Bulk::flush`]. The recording then stays *running* with what was published.
+    ///
+    /// # Durability
+    /// All records and the end are durable when this returns.
+    pub fn complete(mut self, metadata: &[(String, String)]) -> Result<()> {
+        self.flush()?;
+        set_status(&self.store, self.id, &self.name, RecordingStatus::Complete, metadata)
+    }
+
+    /// Removes the recording with all that was published of it.
+    ///
+    /// # Errors
+    /// What retiring gives.
+    ///
+    /// # Durability
+    /// Nothing of it is there when this returns; bytes are given back by reclaim.
+    pub fn discard(self) -> Result<()> {
+        remove(&self.store, &self.name, "it was discarded before its end").map(drop)
+    }
+}

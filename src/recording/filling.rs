@@ -1,0 +1,136 @@
+//! The open end of one stream: records since its last chunk, column by column.
+//!
+//! Where chunks end is a function of the records and of `chunk_bytes` alone, never of barriers or
+//! timing, so equal runs give equal chunks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec;
+use crate::engine::ChunkBuild;
+use crate::error::{Error, Result};
+use crate::format::column::{ChunkBuilder, EncodedChunk, Schema, Value};
+use crate::ids::{Sequence, StreamId};
+
+/// The version of [`About`].
+const ABOUT_VERSION: u16 = 1;
+
+/// What a sealed file's footer says of a chunk, for salvage. The schema is in the chunk.
+#[derive(Debug, Serialize, Deserialize)]
+struct About {
+    version: u16,
+    stream: String,
+    first: u64,
+    rows: u64,
+    iterations: (i64, i64),
+}
+
+/// One stream's end.
+#[derive(Debug)]
+pub(super) struct Filling {
+    /// Absent until its row is written.
+    pub id: Option<StreamId>,
+    pub name: String,
+    builder: ChunkBuilder,
+    /// The sequence of the builder's first record.
+    first: u64,
+    last_iteration: Option<i64>,
+}
+
+impl Filling {
+    pub fn new(id: Option<StreamId>, name: String, schema: Schema) -> Self {
+        let builder = ChunkBuilder::new(schema);
+        Self { id, name, builder, first: 0, last_iteration: None }
+    }
+
+    pub fn schema(&self) -> &Schema {
+        self.builder.schema()
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.first + self.builder.rows()
+    }
+
+    pub fn raw_len(&self) -> u64 {
+        self.builder.raw_len()
+    }
+
+    /// Whether a record can come next.
+    pub fn check(&self, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+        self.schema().check_row(values).map_err(|e| {
+            let cause = format!("{}: {}", e.place(), e.cause());
+            Error::new(e.kind(), "append", format!("stream {:?}", self.name), cause)
+        })?;
+        self.check_iteration(iteration, self.last_iteration)
+    }
+
+    /// Whether `iteration` comes after `last`.
+    pub fn check_iteration(&self, iteration: i64, last: Option<i64>) -> Result<()> {
+        match last {
+            Some(last) if iteration <= last => {
+                let cause = format!("iteration {iteration} does not follow {last}");
+                Err(Error::invalid("append", format!("stream {:?}", self.name), cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a record; returns the chunk that it would have overfilled, if there is one.
+    pub fn push(
+        &mut self,
+        iteration: i64,
+        values: &[Value<'_>],
+        chunk_bytes: u64,
+    ) -> Result<Option<Sealed>> {
+        self.check(iteration, values)?;
+        let len = self.builder.raw_len() + self.builder.record_len(values);
+        let full = if self.builder.rows() > 0 && len > chunk_bytes { self.seal()? } else { None };
+        self.builder.push(iteration, values)?;
+        self.last_iteration = Some(iteration);
+        Ok(full)
+    }
+
+    /// Encodes the records at hand; `None` when there is none.
+    pub fn seal(&mut self) -> Result<Option<Sealed>> {
+        if self.builder.rows() == 0 {
+            return Ok(None);
+        }
+        let chunk = self.builder.finish()?;
+        let first = self.first;
+        self.first += chunk.rows;
+        Ok(Some(Sealed { first, chunk }))
+    }
+}
+
+/// An encoded chunk and its place in its stream.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    first: u64,
+    chunk: EncodedChunk,
+}
+
+impl Sealed {
+    pub fn content_len(&self) -> u64 {
+        self.chunk.content.len() as u64
+    }
+
+    /// What the engine is given.
+    pub fn build(self, stream: StreamId, name: &str) -> Result<ChunkBuild> {
+        let about = About {
+            version: ABOUT_VERSION,
+            stream: name.to_owned(),
+            first: self.first,
+            rows: self.chunk.rows,
+            iterations: self.chunk.iterations,
+        };
+        Ok(ChunkBuild {
+            stream,
+            first: Sequence(self.first),
+            rows: self.chunk.rows,
+            about: codec::encode("about", &about)?,
+            raw_len: self.chunk.raw_len,
+            iterations: Some(self.chunk.iterations),
+            payloads: Vec::new(),
+            content: self.chunk.content,
+        })
+    }
+}

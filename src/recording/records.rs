@@ -1,0 +1,129 @@
+//! Records one after the other, column-wise behind the scenes, in bounded memory.
+
+use std::ops::Range;
+
+use super::stream::{OpenChunk, Stream};
+use crate::error::Result;
+use crate::format::column::{Column, ColumnId, Value};
+
+/// With a smaller share of memory than this a chunk is not kept between loads.
+const CHUNK_KEPT_BYTES_MIN: u64 = 1 << 20;
+
+/// Walks over records. Call [`Records::advance`], then look.
+#[derive(Debug)]
+pub struct Records<'s> {
+    stream: &'s Stream,
+    fields: Vec<usize>,
+    /// Rows that are not loaded yet.
+    rest: Range<u64>,
+    held_bytes: u64,
+    chunk: Option<OpenChunk<'s>>,
+    iterations: Column,
+    columns: Vec<Column>,
+    /// The record at hand, in the columns.
+    at: usize,
+}
+
+impl<'s> Records<'s> {
+    pub(super) fn new(
+        stream: &'s Stream,
+        fields: Vec<usize>,
+        rows: Range<u64>,
+        held_bytes: u64,
+    ) -> Self {
+        let end = rows.end.min(stream.rows());
+        Self {
+            stream,
+            fields,
+            rest: rows.start.min(end)..end,
+            held_bytes,
+            chunk: None,
+            iterations: Column::new(crate::format::column::FieldType::I64),
+            columns: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Goes to the next record. Returns whether there is one.
+    ///
+    /// # Errors
+    /// `Damage`.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.at += 1;
+        if self.at < self.iterations.len() {
+            return Ok(true);
+        }
+        if self.rest.is_empty() {
+            // Stay beyond the end.
+            self.at = self.iterations.len();
+            return Ok(false);
+        }
+        self.load()?;
+        Ok(true)
+    }
+
+    /// The iteration of the record at hand.
+    pub fn iteration(&self) -> i64 {
+        match self.iterations.get(self.at) {
+            Value::I64(iteration) => iteration,
+            _ => 0,
+        }
+    }
+
+    /// The value of the field at `at` among those asked for.
+    pub fn get(&self, at: usize) -> Value<'_> {
+        self.columns.get(at).map_or(Value::Missing, |column| column.get(self.at))
+    }
+
+    /// All values of the record at hand.
+    pub fn values(&self) -> Vec<Value<'_>> {
+        self.columns.iter().map(|column| column.get(self.at)).collect()
+    }
+
+    fn load(&mut self) -> Result<()> {
+        self.at = 0;
+        let start = self.rest.start;
+        let Some(index) = self.stream.chunk_of(start) else {
+            self.chunk = None;
+            let end = self.rest.end.min(start + self.tail_rows());
+            let (iterations, columns) = self.stream.tail(&self.fields, start..end)?;
+            (self.iterations, self.columns) = (iterations, columns);
+            return self.loaded();
+        };
+        if self.chunk.as_ref().is_none_or(|open| !open.rows.contains(&start)) {
+            let mut open = self.stream.open_chunk(index)?;
+            // Blocks of a sealed file are read whole: for most fields of a chunk, so is the chunk.
+            if self.fields.len() * 4 > self.stream.schema().fields().len() {
+                open.fetch_whole()?;
+            }
+            self.chunk = Some(open);
+        }
+        let Some(open) = &self.chunk else { return Ok(()) };
+        let row_bytes = open.chunk.raw_len() / open.chunk.rows().max(1) + 1;
+        let count = (self.held_bytes / row_bytes).max(1);
+        let end = self.rest.end.min(open.rows.end).min(start.saturating_add(count));
+        self.iterations = open.column(ColumnId::Iteration, start..end)?;
+        self.columns.clear();
+        for at in &self.fields {
+            self.columns.push(open.column(ColumnId::Field(*at), start..end)?);
+        }
+        if self.held_bytes < CHUNK_KEPT_BYTES_MIN {
+            self.chunk = None;
+        }
+        self.loaded()
+    }
+
+    /// Unsealed records are few: a chunk is sealed before they are many.
+    fn tail_rows(&self) -> u64 {
+        (self.held_bytes / 64).max(1)
+    }
+
+    fn loaded(&mut self) -> Result<()> {
+        let rows = self.iterations.len();
+        if rows == 0 || self.columns.iter().any(|column| column.len() != rows) {
+            return Err(self.stream.wrong("columns of different lengths"));
+        }
+        self.rest.start += rows as u64;
+        Ok(())
+    }
+}
