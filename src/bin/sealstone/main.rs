@@ -1,4 +1,55 @@
-//! The command line tool, on the public API only.
+//! The command line tool, on the public interface only.
+//!
+//! No signal is caught: an interrupt ends the process at once, which the shell reports as 130, and
+//! what the store promised stands; the next opening recovers.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod cat;
+mod check;
+mod export;
+mod failure;
+mod import;
+mod info;
+mod input;
+mod ls;
+mod output;
+mod shell;
+mod words;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use output::{End, Output};
+
+fn main() -> ExitCode {
+    let (arguments, store_of_environment) =
+        args::with_store_of_environment(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(refused) => {
+            // Help and version go to stdout with 0, usage errors to stderr with 2.
+            let code = u8::try_from(refused.exit_code()).unwrap_or(2);
+            let _ = refused.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut output = Output::new(&cli.global);
+    let times = cli.global.time_format;
+    let ended = match &cli.command {
+        Command::Import(args) => import::run(args, &mut output),
+        Command::Export(args) => export::run(args, &mut output),
+        Command::Info(args) => info::run(args, times, &mut output),
+        Command::Ls(args) => ls::run(args, times, &mut output),
+        Command::Cat(args) => cat::run(args, &mut output),
+        Command::Check(args) => check::run(args, &mut output),
+        Command::Completions { shell } => shell::completions(*shell, &mut output),
+        Command::Man => shell::manual(&mut output),
+    };
+    match ended.and_then(|code| output.finish().map(|()| code)) {
+        Ok(code) => ExitCode::from(code),
+        Err(End::PipeClosed) => ExitCode::SUCCESS,
+        Err(End::Failed(error)) => output.fail(&error, store_of_environment),
+    }
+}

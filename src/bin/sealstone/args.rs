@@ -1,0 +1,319 @@
+//! The command line, as clap sees it.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use sealstone::recording::FieldType;
+
+/// Where the store is, unless it is given.
+pub const STORE_VARIABLE: &str = "SEALSTONE_STORE";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 failed; 2 usage; 3 done, but something was lost or skipped; 4 damage found; \
+10 no store; 11 store in use; 12 format not supported; 130 interrupted. A closed pipe is silent.
+
+With SEALSTONE_STORE set, STORE is taken from it and not given on the command line.";
+
+/// Keeps state that must still be there after the power fails.
+#[derive(Debug, Parser)]
+#[command(name = "sealstone", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print JSON: one object, or for long commands one object per line
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print results and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print more
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Colour messages
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
+    pub color: When,
+    /// Show progress; `auto` shows it on a terminal
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+    /// Open a store whose directory other users may enter
+    #[arg(long, global = true)]
+    pub allow_shared_root: bool,
+    /// How times are printed
+    #[arg(long, global = true, value_enum, default_value_t = TimeFormat::Iso)]
+    pub time_format: TimeFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TimeFormat {
+    /// 2013-01-01T06:00:00Z
+    Iso,
+    /// Seconds since 1970, with nine decimals
+    Unix,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FileFormat {
+    Csv,
+    Jsonl,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Import a CSV or JSON-lines file as a recording; the store is created where there is none
+    Import(ImportArgs),
+    /// Export a recording as CSV or JSON lines, rows in their first order
+    Export(ExportArgs),
+    /// Show what a store is, holds and takes
+    Info(StoreArgs),
+    /// List recordings, or the streams and fields of one
+    Ls(LsArgs),
+    /// Print records of a recording
+    Cat(CatArgs),
+    /// Compare everything that is stored with what the rows say, changing nothing
+    Check(CheckArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// The store's directory
+    pub store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// Look at rows, lengths and labels only, not at the content of sealed files
+    #[arg(long)]
+    pub fast: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// A recording, to list its streams
+    pub recording: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// The file to import; `-` for standard input
+    pub file: PathBuf,
+    /// The recording's name [default: the file's, without its ending]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The file's format [default: by its ending]
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+    /// Give a column its type: bool, i64, f64, string, bytes (as hex), json
+    #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = column_type)]
+    pub types: Vec<(String, FieldType)>,
+    /// A text that stands for a missing value in CSV; repeatable [default: NA and the empty text]
+    #[arg(long = "na", value_name = "TEXT")]
+    pub missing: Vec<String>,
+    /// Infer types from so many first rows
+    #[arg(long, value_name = "ROWS", default_value_t = 10_000, value_parser = at_least_one)]
+    pub infer_rows: usize,
+    /// One stream for each value of this column
+    #[arg(long, value_name = "COLUMN")]
+    pub stream_by: Option<String>,
+    /// Take iterations from this column [default: the row number, from 0]
+    #[arg(long, value_name = "COLUMN")]
+    pub iteration: Option<String>,
+    /// What separates the values of a CSV row: one ASCII character, or `tab`
+    #[arg(long, default_value = ",", value_parser = delimiter)]
+    pub delimiter: u8,
+    /// The longest row
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size)]
+    pub row_size_max: u64,
+    /// Seal a chunk after so many bytes of records
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
+    pub chunk_size: u64,
+    /// First remove a recording of this name, if there is one
+    #[arg(long)]
+    pub replace: bool,
+    /// Read the whole file and check it, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// The recording
+    pub recording: String,
+    /// The format [default: by the ending of --output, or csv]
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+    /// A new file to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Only this stream; repeatable
+    #[arg(long = "stream", value_name = "STREAM")]
+    pub streams: Vec<String>,
+    /// Only these fields, in this order
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// With --output: do everything but write the file
+    #[arg(short = 'n', long, requires = "output")]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CatArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// The recording
+    pub recording: String,
+    /// The stream [default: all of them, by iteration]
+    #[arg(long)]
+    pub stream: Option<String>,
+    /// Only these fields, in this order
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Only these rows of the stream, counted from 0
+    #[arg(long, value_name = "FROM..TO", value_parser = rows, requires = "stream")]
+    pub rows: Option<Range<u64>>,
+    /// Only records of these iterations
+    #[arg(long, value_name = "FROM..TO", value_parser = iterations, allow_hyphen_values = true)]
+    pub iterations: Option<Range<i64>>,
+}
+
+/// The command line with the store of the environment put where it belongs: before the first
+/// argument behind the command. Returns also whether it was.
+pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bool) {
+    let Some(store) = std::env::var_os(STORE_VARIABLE).filter(|store| !store.is_empty()) else {
+        return (given, false);
+    };
+    let takes_store = ["import", "export", "info", "ls", "cat", "check"];
+    let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
+    match given.iter().skip(1).position(is_command) {
+        Some(at) => {
+            given.insert(at + 2, store);
+            (given, true)
+        }
+        None => (given, false),
+    }
+}
+
+/// The definition, for completions and the manual page.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+fn column_type(text: &str) -> Result<(String, FieldType), String> {
+    let Some((column, ty)) = text.rsplit_once('=') else {
+        return Err("give COLUMN=TYPE".to_owned());
+    };
+    Ok((column.to_owned(), FieldType::from_name(ty).map_err(|e| e.cause().to_owned())?))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a number from 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text == "tab" || text == "\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("give one ASCII character, or `tab`".to_owned()),
+    }
+}
+
+/// `64MiB`, `1GB`, `4096`.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("", 1),
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+    ];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
+    let bytes = number.parse::<u64>().ok().zip(unit).and_then(|(n, (_, by))| n.checked_mul(*by));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "give a size such as 64MiB".to_owned())
+}
+
+fn rows(text: &str) -> Result<Range<u64>, String> {
+    range(text, 0, u64::MAX)
+}
+
+fn iterations(text: &str) -> Result<Range<i64>, String> {
+    range(text, i64::MIN, i64::MAX)
+}
+
+fn range<T: std::str::FromStr + PartialOrd>(
+    text: &str,
+    least: T,
+    most: T,
+) -> Result<Range<T>, String> {
+    let refuse = || "give FROM..TO, of which TO is not included; either may be left out".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(refuse)?;
+    let end = |text: &str, otherwise: T| match text.trim() {
+        "" => Ok(otherwise),
+        number => number.parse::<T>().map_err(|_| refuse()),
+    };
+    let range = end(from, least)?..end(to, most)?;
+    if range.start <= range.end { Ok(range) } else { Err(refuse()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is the definition itself sound?
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    /// Are sizes and ranges read as they are written in the manual?
+    #[test]
+    fn sizes_and_ranges_are_read() {
+        assert_eq!(size("64MiB"), Ok(64 << 20));
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("1 GB"), Ok(1_000_000_000));
+        for wrong in ["", "MiB", "64mib", "0", "-1", "99999999999GiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(rows("3..7"), Ok(3..7));
+        assert_eq!(rows(".."), Ok(0..u64::MAX));
+        assert_eq!(iterations("-5..5"), Ok(-5..5));
+        assert!(rows("7..3").is_err() && rows("3").is_err() && rows("a..").is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! `sealstone cat STORE RECORDING`: records as CSV with stream and iteration, or as JSON.
+
+use sealstone::interop::{Format, OutColumn, RowWriter, write_json};
+use sealstone::recording::{Merged, Stream, Value};
+
+use super::args::CatArgs;
+use super::output::{End, Output};
+
+/// Memory for the records of one stream.
+const HELD_BYTES: u64 = 8 << 20;
+
+pub fn run(args: &CatArgs, output: &mut Output) -> Result<u8, End> {
+    let store = output.opening().open_read_only(&args.store)?;
+    let recording = store.recording(&args.recording)?;
+    let streams = match &args.stream {
+        Some(name) => vec![recording.stream(name)?],
+        None => recording.streams()?,
+    };
+    let schema = recording.schema();
+    let names: Vec<String> = if args.fields.is_empty() {
+        schema.fields().iter().map(|field| field.name.clone()).collect()
+    } else {
+        args.fields.clone()
+    };
+    let mut positions = Vec::with_capacity(streams.len());
+    for stream in &streams {
+        positions.push(positions_in(stream, &names)?);
+    }
+    let known = |name: &&String| streams.iter().any(|s| s.schema().position(name).is_some());
+    let shown: Vec<String> = names.iter().filter(known).cloned().collect();
+    print(args, &streams, &positions, &shown, output)?;
+    Ok(0)
+}
+
+/// Where the fields stand in the stream; a field that was asked for and is nowhere is an error.
+fn positions_in(stream: &Stream, names: &[String]) -> Result<Vec<usize>, End> {
+    let mut positions = Vec::new();
+    for name in names {
+        match stream.schema().position(name) {
+            Some(at) => positions.push(at),
+            None => drop(stream.field(name)?),
+        }
+    }
+    Ok(positions)
+}
+
+fn print(
+    args: &CatArgs,
+    streams: &[Stream],
+    positions: &[Vec<usize>],
+    names: &[String],
+    output: &mut Output,
+) -> Result<(), End> {
+    let is_json = output.is_json;
+    let mut lines = Lines::new(names, is_json, output)?;
+    if let ([stream], [positions]) = (streams, positions) {
+        let mut rows = args.rows.clone().unwrap_or(0..stream.rows());
+        if let Some(iterations) = &args.iterations {
+            let of = stream.rows_of(iterations.clone())?;
+            rows = rows.start.max(of.start)..rows.end.min(of.end);
+        }
+        let mut records = stream.records(positions.clone(), rows, HELD_BYTES);
+        while records.advance()? {
+            lines.record(stream, records.iteration(), &records.values())?;
+        }
+        return lines.finish();
+    }
+    let mut merged = Merged::new(streams, positions)?;
+    while let Some(at) = merged.advance()? {
+        let (Some(stream), Some(records)) = (streams.get(at), merged.records(at)) else { continue };
+        let iteration = records.iteration();
+        if args.iterations.as_ref().is_none_or(|wanted| wanted.contains(&iteration)) {
+            let values: Vec<Value<'_>> =
+                names.iter().map(|name| value_of(stream, positions, at, name, records)).collect();
+            lines.record(stream, iteration, &values)?;
+        }
+    }
+    lines.finish()
+}
+
+/// The value of the field called `name`; missing where the stream does not have it.
+fn value_of<'r>(
+    stream: &Stream,
+    positions: &[Vec<usize>],
+    at: usize,
+    name: &str,
+    records: &'r sealstone::recording::Records<'_>,
+) -> Value<'r> {
+    let position = stream.schema().position(name);
+    let taken =
+        position.zip(positions.get(at)).and_then(|(p, all)| all.iter().position(|x| *x == p));
+    taken.map_or(Value::Missing, |at| records.get(at))
+}
+
+/// The records as text.
+enum Lines<'o> {
+    Csv(RowWriter<&'o mut dyn std::io::Write>),
+    Json { names: Vec<String>, output: &'o mut Output, text: String },
+}
+
+impl<'o> Lines<'o> {
+    fn new(names: &[String], is_json: bool, output: &'o mut Output) -> Result<Self, End> {
+        if is_json {
+            let mut quoted = Vec::with_capacity(names.len());
+            for name in names {
+                let mut text = String::new();
+                write_json(&Value::String(name), &mut text)?;
+                quoted.push(text);
+            }
+            return Ok(Self::Json { names: quoted, output, text: String::new() });
+        }
+        let fixed = ["stream", "iteration"].into_iter().map(str::to_owned);
+        let columns = fixed.chain(names.iter().cloned()).map(|name| OutColumn::new(name, None));
+        let stdout: &mut dyn std::io::Write = output.stdout();
+        Ok(Self::Csv(RowWriter::new(stdout, Format::Csv, columns.collect())?))
+    }
+
+    fn record(&mut self, stream: &Stream, iteration: i64, values: &[Value<'_>]) -> Result<(), End> {
+        match self {
+            Self::Csv(writer) => {
+                let mut row = vec![Value::String(stream.name()), Value::I64(iteration)];
+                row.extend_from_slice(values);
+                Ok(writer.row(&row)?)
+            }
+            Self::Json { names, output, text } => {
+                text.clear();
+                text.push_str("{\"message_type\":\"record\",\"schema\":1,\"stream\":");
+                write_json(&Value::String(stream.name()), text)?;
+                text.push_str(&format!(",\"iteration\":{iteration},\"values\":{{"));
+                for (at, (name, value)) in names.iter().zip(values).enumerate() {
+                    if at > 0 {
+                        text.push(',');
+                    }
+                    text.push_str(name);
+                    text.push(':');
+                    write_json(value, text)?;
+                }
+                text.push_str("}}");
+                output.line(text)
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), End> {
+        if let Self::Csv(writer) = self {
+            writer.finish()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! What a failure looks like: the line on stderr, the JSON object, the exit code.
+
+use sealstone::{Error, ErrorKind};
+
+/// Done, but something was lost or skipped.
+pub const LOST: u8 = 3;
+/// Damage was found.
+pub const DAMAGED: u8 = 4;
+
+/// The exit code that tells scripts what happened.
+pub fn exit_code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Invalid => 2,
+        ErrorKind::Damage
+        | ErrorKind::ManifestLost
+        | ErrorKind::Foreign
+        | ErrorKind::RolledBack => DAMAGED,
+        ErrorKind::NoStore => 10,
+        ErrorKind::InUse => 11,
+        ErrorKind::NewerFormat => 12,
+        ErrorKind::Cancelled => 130,
+        _ => 1,
+    }
+}
+
+/// What the user can do, where the message does not say it.
+pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::NoStore => Some("`sealstone import STORE FILE` creates a store"),
+        ErrorKind::InUse => {
+            Some("wait for that process or end it; reading commands work beside it")
+        }
+        ErrorKind::Exists if error.operation() == "record" => {
+            Some("choose another --name, or give --replace to remove that recording first")
+        }
+        ErrorKind::NotFound if store_of_environment => {
+            Some("SEALSTONE_STORE is set, so STORE is not given on the command line")
+        }
+        ErrorKind::Damage => {
+            Some("`sealstone check STORE` lists all damage; the rest stays readable")
+        }
+        ErrorKind::DiskFull => {
+            Some("earlier state is intact; free space, then run the command again")
+        }
+        ErrorKind::ManifestLost | ErrorKind::RolledBack | ErrorKind::Foreign => {
+            Some("put this store's own newest manifest.redb back; nothing was changed")
+        }
+        ErrorKind::NewerFormat => Some("upgrade sealstone; nothing is damaged"),
+        _ => None,
+    }
+}

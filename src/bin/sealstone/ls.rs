@@ -1,0 +1,118 @@
+//! `sealstone ls STORE [RECORDING]`.
+
+use sealstone::Store;
+use sealstone::recording::{Recording, RecordingStatus};
+use serde_json::{Map, Value, json};
+
+use super::args::{LsArgs, TimeFormat};
+use super::output::{End, Output};
+use super::words::{counted, size, time};
+
+pub fn run(args: &LsArgs, times: TimeFormat, output: &mut Output) -> Result<u8, End> {
+    let store = output.opening().open_read_only(&args.store)?;
+    match &args.recording {
+        Some(name) => streams(&store.recording(name)?, times, output)?,
+        None => recordings(&store, times, output)?,
+    }
+    Ok(0)
+}
+
+/// How far a recording is, in a word.
+pub fn status_name(status: &RecordingStatus) -> &'static str {
+    match status {
+        RecordingStatus::Running => "running",
+        RecordingStatus::Complete => "complete",
+        RecordingStatus::Failed { .. } => "failed",
+    }
+}
+
+fn recordings(store: &Store, times: TimeFormat, output: &mut Output) -> Result<(), End> {
+    let mut list = Vec::new();
+    for recording in store.recordings(usize::MAX)? {
+        let mut rows = 0;
+        for stream in recording.streams()? {
+            rows += stream.rows();
+        }
+        if output.is_json {
+            list.push(summary(&recording, rows));
+            continue;
+        }
+        output.line(&format!(
+            "{}\t{}\t{}\t{}\t{}",
+            recording.name(),
+            status_name(recording.status()),
+            counted(recording.stream_count() as u64, "stream"),
+            counted(rows, "row"),
+            time(recording.created(), times),
+        ))?;
+    }
+    if output.is_json {
+        let mut object = Map::new();
+        object.insert("recordings".to_owned(), Value::Array(list));
+        output.object(object)?;
+    }
+    Ok(())
+}
+
+fn summary(recording: &Recording, rows: u64) -> Value {
+    json!({
+        "name": recording.name(), "status": status_name(recording.status()),
+        "streams": recording.stream_count(), "rows": rows,
+        "created_unix_nanos": recording.created(),
+    })
+}
+
+fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Result<(), End> {
+    let mut rows = 0;
+    let mut list = Vec::new();
+    for stream in recording.streams()? {
+        rows += stream.rows();
+        let iterations = stream.iterations()?;
+        let stored = stream.stored_bytes()?;
+        if output.is_json {
+            list.push(json!({
+                "name": stream.name(), "rows": stream.rows(), "sealed_rows": stream.sealed_rows(),
+                "chunks": stream.chunk_count(), "iterations": iterations,
+                "bytes_raw": stream.raw_bytes(), "bytes_stored": stored,
+            }));
+            continue;
+        }
+        let range = iterations.map_or("-".to_owned(), |(first, last)| format!("{first}..={last}"));
+        output.line(&format!(
+            "{}\t{}\t{}\titerations {range}\t{} stored of {}",
+            stream.name(),
+            counted(stream.rows(), "row"),
+            counted(stream.chunk_count() as u64, "chunk"),
+            size(stored),
+            size(stream.raw_bytes()),
+        ))?;
+    }
+    let fields = recording.schema().fields();
+    if output.is_json {
+        let fields: Vec<Value> = fields
+            .iter()
+            .map(|f| json!({ "name": f.name, "type": f.ty.name(), "nullable": f.nullable }))
+            .collect();
+        let metadata: Map<String, Value> =
+            recording.metadata().iter().map(|(k, v)| (k.clone(), json!(v))).collect();
+        let mut object = Map::new();
+        if let Value::Object(summary) = summary(recording, rows) {
+            object.extend(summary);
+        }
+        object.insert("streams".to_owned(), Value::Array(list));
+        object.insert("fields".to_owned(), Value::Array(fields));
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+        return output.object(object);
+    }
+    if output.is_verbose {
+        for field in fields {
+            let nullable = if field.nullable { ", may be missing" } else { "" };
+            output.line(&format!("field {}\t{}{nullable}", field.name, field.ty.name()))?;
+        }
+        for (key, text) in recording.metadata() {
+            output.line(&format!("metadata {key}\t{text:?}"))?;
+        }
+        output.line(&format!("created\t{}", time(recording.created(), times)))?;
+    }
+    Ok(())
+}

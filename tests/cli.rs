@@ -1,0 +1,457 @@
+//! Would a script be misled: by an exit code, a JSON shape, a line on the wrong stream?
+#![cfg(feature = "cli")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const WEATHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nyc-weather-2013.csv");
+
+fn sealstone() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sealstone"));
+    command.env_remove("SEALSTONE_STORE").env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    sealstone().args(args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[track_caller]
+fn assert_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}{}", stdout(output), stderr(output));
+}
+
+/// The only JSON object of a short command.
+#[track_caller]
+fn object(output: &Output) -> Value {
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["schema"], 1);
+    value
+}
+
+/// The JSON objects of a long command, one on each line.
+#[track_caller]
+fn messages(output: &Output) -> Vec<Value> {
+    let lines = stdout(output);
+    let parsed = lines.lines().map(|line| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(value["schema"], 1, "{line}");
+        assert!(value["message_type"].is_string(), "{line}");
+        value
+    });
+    parsed.collect()
+}
+
+struct Home {
+    dir: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        std::fs::write(self.path(name), content).unwrap();
+        self.text(name)
+    }
+
+    /// A store with the weather in it.
+    fn weather(&self) -> String {
+        let store = self.text("w.stone");
+        let output = run(&["import", &store, WEATHER, "--name", "w", "--stream-by", "origin"]);
+        assert_code(&output, 0);
+        store
+    }
+}
+
+fn listing(root: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() {
+                folders.push(entry.path());
+            }
+            found.push((entry.path(), meta.len(), meta.modified().unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Do import, check and export tell what they did, and does the export hold the input's values?
+#[test]
+fn the_main_job_from_the_command_line() {
+    let home = Home::new();
+    let store = home.text("w.stone");
+    let imported = run(&["import", &store, WEATHER, "--stream-by", "origin"]);
+    assert_code(&imported, 0);
+    let said = stdout(&imported);
+    for part in ["26,115 rows", "391,725 values", "23,974 missing", "3 streams", "2.2 MiB read"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(stderr(&imported), "");
+    let checked = run(&["check", &store]);
+    assert_code(&checked, 0);
+    assert!(stdout(&checked).contains("is good"), "{}", stdout(&checked));
+    let exported = run(&["export", &store, "nyc-weather-2013"]);
+    assert_code(&exported, 0);
+    let input = std::fs::read_to_string(WEATHER).unwrap();
+    assert!(stdout(&exported) == input.replace(",1e3,", ",1000,"), "the values differ");
+    let file = home.text("out.jsonl");
+    let exported = run(&["export", &store, "nyc-weather-2013", "-o", &file]);
+    assert_code(&exported, 0);
+    assert!(stdout(&exported).contains("26,115 rows"), "{}", stdout(&exported));
+    let again = run(&["import", &store, &file, "--name", "again", "--stream-by", "origin"]);
+    assert_code(&again, 0);
+    let twice = run(&["export", &store, "again", "--format", "jsonl"]);
+    assert!(twice.stdout == std::fs::read(&file).unwrap(), "JSON lines did not come back");
+    let refused = run(&["export", &store, "again", "-o", &file]);
+    assert_code(&refused, 1);
+    assert!(stderr(&refused).contains("it is there already"), "{}", stderr(&refused));
+}
+
+/// Has each failure its own exit code, one error line, and what can be done?
+#[test]
+fn exit_codes_tell_what_happened() {
+    let home = Home::new();
+    let store = home.weather();
+    let absent = home.text("absent.stone");
+    for verb in [vec!["info"], vec!["ls"], vec!["check"], vec!["cat"], vec!["export"]] {
+        let mut args = vec![verb[0], &absent];
+        if matches!(verb[0], "cat" | "export") {
+            args.push("w");
+        }
+        let output = run(&args);
+        assert_code(&output, 10);
+        assert!(stderr(&output).starts_with("error: open "), "{}", stderr(&output));
+        assert!(stderr(&output).contains("\nhint: "), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+    assert!(!home.path("absent.stone").exists(), "an inspecting command created something");
+
+    for usage in [
+        vec!["frobnicate"],
+        vec!["ls"],
+        vec!["import", &store],
+        vec!["import", &store, WEATHER, "--type", "x"],
+        vec!["import", &store, WEATHER, "--type", "x=float"],
+        vec!["import", &store, WEATHER, "--chunk-size", "64mb"],
+        vec!["import", &store, WEATHER, "--infer-rows", "0"],
+        vec!["import", &store, "-"],
+        vec!["import", &store, "file.unknown"],
+        vec!["cat", &store, "w", "--stream", "EWR", "--rows", "7..3"],
+        vec!["cat", &store, "w", "--rows", "0..3"],
+        vec!["ls", &store, "--color", "sometimes"],
+        vec!["ls", &store, "-q", "-v"],
+    ] {
+        let output = run(&usage);
+        assert_code(&output, 2);
+        assert!(stderr(&output).contains("error: "), "{usage:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{usage:?}");
+    }
+
+    for missing in [
+        vec!["ls", &store, "nope"],
+        vec!["cat", &store, "w", "--stream", "nope"],
+        vec!["cat", &store, "w", "--fields", "nope"],
+        vec!["export", &store, "w", "--fields", "nope"],
+        vec!["import", &store, "nope.csv"],
+        vec!["import", &store, WEATHER, "--name", "w"],
+    ] {
+        let output = run(&missing);
+        assert_code(&output, 1);
+        assert_eq!(stderr(&output).matches("error: ").count(), 1, "{}", stderr(&output));
+    }
+    let taken = stderr(&run(&["import", &store, WEATHER, "--name", "w"]));
+    assert!(taken.contains("--replace"), "{taken}");
+    assert_code(&run(&["import", &store, WEATHER, "--name", "w", "--replace"]), 0);
+    assert_code(&run(&["--help"]), 0);
+    assert_code(&run(&["--version"]), 0);
+}
+
+/// Is a store in use 11 for a writer, open to readers, and its holder named?
+#[test]
+fn g17_a_store_in_use_is_11_for_a_writer_only() {
+    let home = Home::new();
+    let store = home.weather();
+    let holder = sealstone::Store::open(&store).unwrap();
+    let refused = run(&["import", &store, WEATHER, "--name", "again"]);
+    assert_code(&refused, 11);
+    let pid = format!("process {}", std::process::id());
+    assert!(stderr(&refused).contains(&pid), "{}", stderr(&refused));
+    for args in [vec!["ls", &store], vec!["info", &store], vec!["check", &store]] {
+        assert_code(&run(&args), 0);
+    }
+    drop(holder);
+}
+
+/// Is damage 4, with a finding that says where?
+#[test]
+fn g12_damage_is_4() {
+    let home = Home::new();
+    let store = home.weather();
+    let sealed = listing(Path::new(&store));
+    let (path, len, _) = sealed
+        .iter()
+        .filter(|(path, ..)| path.is_file() && path.to_str().unwrap().contains("/sealed/"))
+        .max_by_key(|(_, len, _)| *len)
+        .unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[*len as usize / 2] ^= 0x10;
+    std::fs::write(path, bytes).unwrap();
+    let output = run(&["check", &store, "--json"]);
+    assert_code(&output, 4);
+    let messages = messages(&output);
+    let finding = messages.iter().find(|m| m["message_type"] == "finding").unwrap();
+    assert_eq!(finding["severity"], "damage");
+    for key in ["place", "what", "means"] {
+        assert!(finding[key].is_string(), "{finding}");
+    }
+    let summary = messages.last().unwrap();
+    assert_eq!(summary["message_type"], "summary");
+    assert!(summary["damages"].as_u64().unwrap() > 0);
+    let output = run(&["export", &store, "w"]);
+    assert_code(&output, 4);
+    assert!(stderr(&output).contains("sealed/"), "{}", stderr(&output));
+}
+
+/// Are short answers one JSON object, and long ones a message on each line?
+#[test]
+fn json_has_the_promised_shapes() {
+    let home = Home::new();
+    let store = home.weather();
+    let info = object(&run(&["info", &store, "--json"]));
+    for key in ["store", "format", "layout", "commit", "witness", "direct_io", "bytes", "rows"] {
+        assert!(!info[key].is_null(), "{key}: {info}");
+    }
+    let recordings = object(&run(&["ls", &store, "--json"]));
+    assert_eq!(recordings["recordings"][0]["name"], "w");
+    assert_eq!(recordings["recordings"][0]["rows"], 26_115);
+    let recording = object(&run(&["ls", &store, "w", "--json"]));
+    assert_eq!(recording["status"], "complete");
+    assert_eq!(recording["streams"][1]["name"], "JFK");
+    assert_eq!(recording["streams"][1]["iterations"][0], 8_703);
+    assert_eq!(recording["fields"][5]["type"], "f64");
+    assert_eq!(recording["metadata"]["import.source"], "nyc-weather-2013.csv");
+
+    let imported = run(&["import", &store, WEATHER, "--name", "x", "--json"]);
+    let imported = messages(&imported);
+    let summary = imported.last().unwrap();
+    assert_eq!(summary["message_type"], "summary");
+    assert_eq!((&summary["rows"], &summary["missing"]), (&26_115.into(), &23_974.into()));
+    let checked = messages(&run(&["check", &store, "--json"]));
+    assert_eq!(checked.last().unwrap()["is_good"], true);
+    let args =
+        ["cat", &store, "w", "--stream", "LGA", "--rows", "0..2", "--fields", "temp", "--json"];
+    let records = messages(&run(&args));
+    assert_eq!(records.len(), 2);
+    assert_eq!(records[0]["iteration"], 17_409);
+    assert!(records[0]["values"]["temp"].is_f64());
+
+    let failed = run(&["ls", &store, "nope", "--json"]);
+    assert_code(&failed, 1);
+    let error = &messages(&failed)[0];
+    assert_eq!(error["message_type"], "error");
+    assert_eq!((&error["kind"], &error["exit_code"]), (&"not_found".into(), &1.into()));
+    assert!(stderr(&failed).starts_with("error: "));
+}
+
+/// Does a late conflict name line, row, column, value, type and way out, and does the way out work?
+#[test]
+fn a_late_conflict_says_the_way_out() {
+    let home = Home::new();
+    let store = home.text("l.stone");
+    let rows: String = (0..30).map(|n| format!("{n}\n")).collect();
+    let file = home.file("late.csv", &format!("x\n{rows}warm\n"));
+    let output = run(&["import", &store, &file, "--infer-rows", "20"]);
+    assert_code(&output, 1);
+    assert_eq!(
+        stderr(&output),
+        "error: import late.csv line 32 (row 30) column \"x\": \"warm\" is not i64, as the first \
+         20 rows were; to accept it: --type x=string\n"
+    );
+    assert_eq!(stdout(&run(&["ls", &store])), "", "something of it stayed");
+    let output = run(&["import", &store, &file, "--infer-rows", "20", "--type", "x=string"]);
+    assert_code(&output, 0);
+    let file = home.file("two.csv", "x\n1\nNA\n\"\"\n");
+    let output = run(&["import", &store, &file]);
+    assert_code(&output, 3);
+    assert!(stderr(&output).starts_with("warning: column \"x\""), "{}", stderr(&output));
+}
+
+/// Does a dry run say what would happen and write nothing, not even a store?
+#[test]
+fn a_dry_run_writes_nothing() {
+    let home = Home::new();
+    let store = home.text("d.stone");
+    let output = run(&["import", &store, WEATHER, "-n", "--stream-by", "origin"]);
+    assert_code(&output, 0);
+    let said = stdout(&output);
+    for part in ["would import", "field temp f64", "stream JFK 8,706 rows"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!home.path("d.stone").exists());
+    let store = home.weather();
+    let before = listing(Path::new(&store));
+    let output = home.text("out.csv");
+    assert_code(&run(&["export", &store, "w", "-o", &output, "-n"]), 0);
+    assert!(!home.path("out.csv").exists());
+    assert_eq!(listing(Path::new(&store)), before);
+}
+
+/// Do inspecting commands leave every file as it was, its time of change included?
+#[test]
+fn g20_inspecting_commands_change_nothing() {
+    let home = Home::new();
+    let store = home.weather();
+    let before = listing(Path::new(&store));
+    for args in [
+        vec!["ls", &store],
+        vec!["ls", &store, "w", "-v"],
+        vec!["info", &store, "-v", "--time-format", "unix"],
+        vec!["check", &store],
+        vec!["check", &store, "--fast"],
+        vec!["cat", &store, "w", "--iterations", "5..10"],
+        vec!["export", &store, "w"],
+    ] {
+        assert_code(&run(&args), 0);
+        assert_eq!(listing(Path::new(&store)), before, "{args:?}");
+    }
+}
+
+/// Is the store taken from the environment, and what is quiet quiet?
+#[test]
+fn the_store_may_come_from_the_environment() {
+    let home = Home::new();
+    let store = home.weather();
+    let with =
+        |args: &[&str]| sealstone().env("SEALSTONE_STORE", &store).args(args).output().unwrap();
+    let listed = with(&["ls"]);
+    assert_code(&listed, 0);
+    assert!(stdout(&listed).starts_with("w\tcomplete\t"), "{}", stdout(&listed));
+    assert!(stdout(&with(&["--json", "ls", "w"])).contains("\"JFK\""));
+    let wrong = with(&["ls", "nope"]);
+    assert_code(&wrong, 1);
+    assert!(stderr(&wrong).contains("SEALSTONE_STORE is set"), "{}", stderr(&wrong));
+    let quiet = with(&["import", WEATHER, "--name", "q", "-q"]);
+    assert_code(&quiet, 0);
+    assert_eq!((stdout(&quiet), stderr(&quiet)), (String::new(), String::new()));
+}
+
+/// Does a reader that goes away end the command in silence?
+#[test]
+fn a_closed_pipe_is_silent() {
+    let home = Home::new();
+    let store = home.weather();
+    for args in [vec!["export", &store, "w"], vec!["cat", &store, "w", "--json"], vec!["man"]] {
+        let mut child =
+            sealstone().args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        let mut out = BufReader::with_capacity(64, child.stdout.take().unwrap());
+        out.read_line(&mut first).unwrap();
+        drop(out);
+        let ended = child.wait().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{args:?}");
+        assert_eq!(ended.code(), Some(0), "{args:?}");
+    }
+}
+
+/// Are messages plain where no terminal is, coloured when asked, and is NO_COLOR no obstacle to that?
+#[test]
+fn colour_is_for_terminals_or_on_demand() {
+    let home = Home::new();
+    let store = home.text("no.stone");
+    assert!(!stderr(&run(&["ls", &store])).contains('\x1b'));
+    assert!(stderr(&run(&["ls", &store, "--color", "always"])).contains('\x1b'));
+    assert!(!stderr(&run(&["ls", &store, "--color", "never"])).contains('\x1b'));
+}
+
+/// Does standard input work as a file?
+#[test]
+fn standard_input_is_a_file_too() {
+    let home = Home::new();
+    let store = home.text("s.stone");
+    let mut child = sealstone()
+        .args(["import", &store, "-", "--name", "in", "--format", "csv", "--delimiter", "tab"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"a\tb\n1\tx\n").unwrap();
+    assert_code(&child.wait_with_output().unwrap(), 0);
+    assert_eq!(stdout(&run(&["cat", &store, "in"])), "stream,iteration,a,b\nrows,0,1,x\n");
+}
+
+/// Are completions and the manual there, for packagers?
+#[test]
+fn completions_and_manual_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell]);
+        assert_code(&output, 0);
+        assert!(stdout(&output).contains("sealstone"));
+    }
+    let manual = run(&["man"]);
+    assert_code(&manual, 0);
+    assert!(stdout(&manual).contains(".TH sealstone"));
+}
+
+/// Can an import that was killed be found, read, and replaced?
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_import_can_be_replaced() {
+    let home = Home::new();
+    let store = home.text("k.stone");
+    let mut child = sealstone()
+        .args(["import", &store, "-", "--name", "k", "--format", "csv", "--chunk-size", "32KiB"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a,b\n").unwrap();
+    let mut rng = 1u64;
+    let mut line = String::new();
+    // Enough that the first chunks are published.
+    for n in 0..60_000u64 {
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        line.clear();
+        line.push_str(&format!("{n},{rng}{rng}text{rng}\n"));
+        stdin.write_all(line.as_bytes()).unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(stdin);
+    let listed = object(&run(&["ls", &store, "--json"]));
+    assert_eq!(listed["recordings"][0]["status"], "running");
+    assert!(listed["recordings"][0]["rows"].as_u64().unwrap() > 0);
+    let file = home.file("k.csv", "a\n1\n");
+    assert_code(&run(&["import", &store, &file]), 1);
+    assert_code(&run(&["import", &store, &file, "--replace"]), 0);
+    assert_eq!(stdout(&run(&["export", &store, "k"])), "a\n1\n");
+    assert_code(&run(&["check", &store]), 0);
+}
