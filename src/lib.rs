@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 //! sealstone keeps state that must still be there after the power fails.
 //!
 //! Every fact (what exists, who owns it, where its bytes lie, what may go) is a row in one redb
