@@ -303,6 +303,14 @@ fn g17_a_second_writer_is_refused_until_the_first_dies() {
     assert!(after.read().unwrap().get::<OwnerRow>(&owner(1)).unwrap().is_some());
     drop(manifest);
     after.write(None, STEP, |_| Ok(())).unwrap();
+    // The same under a real kernel, where the locks belong to the open file.
+    let world = World::real();
+    let manifest = world.open_as(1);
+    assert_eq!(world.open().unwrap_err().kind(), ErrorKind::InUse);
+    world.open_read_only().unwrap();
+    manifest.write(Some(owner(1)), STEP, |w| publish(w, 0, 1)).unwrap();
+    drop(manifest);
+    world.open().unwrap();
 }
 
 /// G24: the manifest loses its name under a live store: may a commit go into the nameless file?
