@@ -66,7 +66,8 @@ impl Default for Limits {
             payload_inline_bytes_max: 256 * KIB,
             chunk_bytes: MIB,
             object_inline_bytes_max: 4 * KIB,
-            block_bytes: MIB,
+            // Smaller blocks make short ranges cheap; larger ones gain little.
+            block_bytes: 64 * KIB,
             sealed_file_bytes: 64 * MIB,
             compact_dead_percent: 50,
             sealed_folders: 256,

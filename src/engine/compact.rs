@@ -36,10 +36,19 @@ impl Store {
                 done.is_more_left = true;
                 return Ok(());
             }
-            let moved = self.compact_file(file, &row)?;
-            left = left.saturating_sub(moved);
-            done.compacted += 1;
-            done.moved_bytes += moved;
+            match self.compact_file(file, &row) {
+                Ok(moved) => {
+                    left = left.saturating_sub(moved);
+                    done.compacted += 1;
+                    done.moved_bytes += moved;
+                }
+                // One damaged file stays as it is and stops no other.
+                Err(e) if e.kind() == ErrorKind::Damage => {
+                    done.unreadable += 1;
+                    self.core().condition.warn(e);
+                }
+                Err(e) => return Err(e),
+            }
         }
         Ok(())
     }
@@ -63,8 +72,10 @@ impl Store {
         let me = core.check_write("compact")?;
         let folders = core.manifest.meta().sealed_folders;
         let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
-        let reader =
-            Reader::open(&core.disk, &path, &Expect { len: Some(row.len), ..Expect::default() })?;
+        let store = Some(core.manifest.meta().store);
+        let expect = Expect { len: Some(row.len), digest: Some(row.digest), store };
+        let reader = Reader::open(&core.disk, &path, &expect)?;
+        let described = reader.footer()?;
         let unique = core.unique()?;
         core.disk.mark(Step::CompactCopy);
         let mut builder =
@@ -73,7 +84,10 @@ impl Store {
         for (object, old) in self.live_objects(file)? {
             let Place::Extent { offset, .. } = old.place else { continue };
             let bytes = reader.read(offset, old.stored_len)?;
-            let extent = Extent { digest: old.digest, len: old.len, codec: old.codec, about: &[] };
+            // Salvage reads what an extent is from the footer: it moves along.
+            let mut told = described.extents.iter().filter(|e| e.extent.offset == offset);
+            let about = told.next().map_or(&[][..], |e| &e.about);
+            let extent = Extent { digest: old.digest, len: old.len, codec: old.codec, about };
             let at = builder.add(&extent, &bytes)?;
             copies.push(Copy { object, old, offset: at.offset });
         }
@@ -133,8 +147,11 @@ impl Store {
         let core = self.core();
         let folders = core.manifest.meta().sealed_folders;
         let path = layout::sealed(&core.root, &built.digest, built.unique, folders);
-        let reader =
-            Reader::open(&core.disk, &path, &Expect { len: Some(built.len), ..Expect::default() })?;
+        let reader = Reader::open(
+            &core.disk,
+            &path,
+            &Expect { len: Some(built.len), digest: Some(built.digest), store: None },
+        )?;
         reader.sync().inspect_err(|e| core.halt_if_sync_failed(e))?;
         for copy in copies {
             let bytes = reader.read(copy.offset, copy.old.stored_len)?;

@@ -37,7 +37,8 @@ impl FileCache {
         drop(open);
         let folders = core.manifest.meta().sealed_folders;
         let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
-        let expect = Expect { len: Some(row.len), digest: Some(row.digest), store: None };
+        let store = Some(core.manifest.meta().store);
+        let expect = Expect { len: Some(row.len), digest: Some(row.digest), store };
         let reader = Arc::new(Reader::open(&core.disk, &path, &expect)?);
         let mut open = self.open.lock();
         if open.len() >= OPEN_FILES_MAX {

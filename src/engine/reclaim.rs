@@ -47,6 +47,9 @@ pub struct Reclaimed {
     pub compacted: u64,
     /// Live bytes moved by that.
     pub moved_bytes: u64,
+    /// Partly live files left as they are, because something in them does not read: see
+    /// [`Health`](super::Health) and `check`.
+    pub unreadable: u64,
     /// Orphans removed: files of ours that no row names.
     pub orphans: u64,
     /// Their bytes.

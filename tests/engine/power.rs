@@ -332,3 +332,52 @@ fn g16_a_publication_that_found_no_room_leaves_nothing_in_tmp() {
     assert!(skipped > 3, "{skipped} places were tried");
     assert!(store.accounts().unwrap().are_closed());
 }
+
+/// Does one damaged file keep all others from being compacted, or lose what still reads?
+#[test]
+fn p7_one_damaged_file_stops_no_other_compaction() {
+    let disk = sim(32);
+    let store = on(&disk).create(root()).unwrap();
+    let keep = store.lease("keep", "test", None, &[]).unwrap();
+    let streams: Vec<StreamId> =
+        ["a", "b"].iter().map(|name| store.create_stream(name).unwrap()).collect();
+    let mut kept = Vec::new();
+    for (n, &stream) in streams.iter().enumerate() {
+        append(&store, stream, &vec![10 + n as u8; 3000]);
+        append(&store, stream, &vec![20 + n as u8; 500]);
+        let mut one = chunk(&store, stream, 1);
+        let mut two = chunk(&store, stream, 2);
+        one.rows = 1;
+        two.first = sealstone::ids::Sequence(1);
+        two.rows = 1;
+        two.content = two.content[one.content.len()..].to_vec();
+        store.publish_chunks(vec![one, two.clone()]).unwrap();
+        kept.push((store.put_objects(keep, vec![two.content.clone()]).unwrap()[0].0, two.content));
+    }
+    let victims = streams.iter().map(|stream| Thing::Stream(*stream)).collect::<Vec<_>>();
+    store.retire(&victims, "test").unwrap();
+    let damaged = store.fetch(kept[0].0).map(|_| damaged_file(&disk, &kept[0].1)).unwrap();
+    let reclaimed = store.reclaim(Budget::default()).unwrap();
+    assert_eq!((reclaimed.compacted, reclaimed.unreadable), (1, 1), "{reclaimed:?}");
+    assert_eq!(store.fetch(kept[1].0).unwrap(), kept[1].1);
+    assert!(disk.meta(&damaged).unwrap().is_some(), "the damaged file is kept");
+    assert!(store.accounts().unwrap().are_closed());
+}
+
+/// Flips a byte of `content` in the sealed file that holds it; returns that file.
+fn damaged_file(disk: &SimDisk, content: &[u8]) -> std::path::PathBuf {
+    for folder in 0..2 {
+        let dir = layout::sealed_folder(&root(), folder);
+        for entry in disk.list(&dir).unwrap() {
+            let path = dir.join(&entry.name);
+            let file = disk.open(&path, Access::Read).unwrap();
+            let mut bytes = vec![0; file.len().unwrap() as usize];
+            file.read_at(&mut bytes, 0).unwrap();
+            if bytes.windows(100).any(|window| window == &content[100..200]) {
+                flip(disk, &path, find(disk, &path, &content[100..200]));
+                return path;
+            }
+        }
+    }
+    panic!("no file holds it");
+}
