@@ -342,3 +342,36 @@ fn a_kind_without_a_row_is_caught() {
     let has: Vec<_> = has.iter().map(String::as_str).collect();
     assert_caught(list_breaches(&["io".to_owned()], &has), &["full"]);
 }
+
+/// Commands that CI takes from the README by their comment, and that are not there exactly once.
+fn command_breaches(script: &str, readme: &str) -> Vec<String> {
+    let section = readme.split("\n## ").find(|part| part.starts_with("Two commands\n"));
+    let block = section.and_then(|part| part.split("```").nth(1)).unwrap_or("");
+    let asked = script.split("readme_command '").skip(1).filter_map(|rest| rest.split('\'').next());
+    let mut breaches = Vec::new();
+    for name in asked {
+        match block.lines().filter(|line| line.contains(&format!("# {name}"))).count() {
+            1 => {}
+            n => breaches.push(format!("{n} commands carry the comment \"# {name}\"")),
+        }
+    }
+    if breaches.is_empty() && !script.contains("readme_command '") {
+        breaches.push("CI takes no command from the README".to_owned());
+    }
+    breaches
+}
+
+/// Does CI run the very commands that users are told to run?
+#[test]
+fn ci_runs_the_commands_of_the_readme() {
+    let breaches = command_breaches(&document(".ci/run"), &document("README.md"));
+    assert_none("README.md, Two commands", breaches);
+}
+
+#[test]
+fn a_command_that_left_the_readme_is_caught() {
+    let script = "readme_command 'one'\nreadme_command 'two'\n";
+    let readme = "# x\n## Two commands\n```sh\na # one\nb # other\n```\n## End\nc # two\n";
+    assert_caught(command_breaches(script, readme), &["# two"]);
+    assert_caught(command_breaches("", readme), &["takes no command"]);
+}
