@@ -89,7 +89,9 @@ impl Store {
     /// The bytes of an unsealed record.
     ///
     /// # Errors
-    /// `Damage` when they are an object that does not read.
+    /// `Damage` when they are an object that does not read; `NotFound` when that object is gone,
+    /// since its record was sealed, moved back or retired after the view was taken: take a fresh
+    /// one. It is damage only if the stream's row is still the same.
     pub fn payload_bytes(&self, payload: &Payload) -> Result<Vec<u8>> {
         match payload {
             Payload::Inline(bytes) => Ok(bytes.to_vec()),
@@ -98,8 +100,8 @@ impl Store {
                 match objects.first() {
                     Some((object, _)) => self.fetch(*object),
                     None => {
-                        let cause = "no object has this digest, which a journal names";
-                        Err(Error::damage("read", digest, cause))
+                        let cause = "no object has this digest any more; take a fresh view";
+                        Err(Error::new(ErrorKind::NotFound, "read", digest, cause))
                     }
                 }
             }
