@@ -38,7 +38,14 @@ impl Store {
         }
         let closed = if is_first { self.core().manifest.close() } else { Ok(()) };
         if let Some((own, store)) = writer.locks.lock().take() {
-            own.release();
+            // G18: a forked child lets go of nothing; P8: a halted store changes nothing more.
+            if self.core().disk.pid() != self.core().pid {
+                drop(own);
+            } else if self.core().condition.halt_cause().is_some() {
+                own.let_go();
+            } else {
+                own.release();
+            }
             drop(store);
         }
         finished.and(closed)
@@ -97,9 +104,8 @@ pub(super) struct Last {
 
 impl Drop for Last {
     fn drop(&mut self) {
-        if self.inner.core.condition.is_working() {
-            // Nobody is left to tell; the next opening recovers what was not finished.
-            let _ = Store::within(&self.inner).end();
-        }
+        // Nobody is left to tell; the next opening recovers what was not finished. A halted store
+        // ends too: its locks must not wait for a thread that may still hold it.
+        let _ = Store::within(&self.inner).end();
     }
 }

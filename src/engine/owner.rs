@@ -19,7 +19,7 @@ use crate::vfs::{Access, Disk, File, LockRange, Sharing, read_whole, write_all_a
 pub(super) struct OwnLock {
     disk: Arc<dyn Disk>,
     path: std::path::PathBuf,
-    _file: Arc<dyn File>,
+    file: Arc<dyn File>,
 }
 
 impl OwnLock {
@@ -40,12 +40,19 @@ impl OwnLock {
         }
         let text = format!("process {} on {}\n", disk.pid(), disk.host());
         write_all_at(&*file, text.as_bytes(), 0).map_err(fail)?;
-        Ok((owner, Self { disk: Arc::clone(disk), path, _file: file }))
+        Ok((owner, Self { disk: Arc::clone(disk), path, file }))
     }
 
-    /// Takes the name away; the lock ends with the handle.
+    /// Takes the name away, and the lock.
     pub(super) fn release(self) {
         let _ = self.disk.unlink(&self.path);
+        self.let_go();
+    }
+
+    /// Lets go of the lock, and of nothing else. Closing alone would leave it with a child that was
+    /// forked meanwhile.
+    pub(super) fn let_go(self) {
+        let _ = self.file.unlock(LockRange::WHOLE);
     }
 }
 

@@ -159,8 +159,13 @@ impl Manifest {
     /// # Errors
     /// `Halted` when it had halted: nothing was written. `Forked`. `Io`: what is durable stays so.
     pub fn close(&self) -> Result<()> {
-        self.halt.check("close")?;
-        match self.handle.write().take() {
+        let open = self.handle.write().take();
+        if let Err(halted) = self.halt.check("close") {
+            // Its locks end all the same: whoever reopens the store must not wait for this handle.
+            drop_quietly(open);
+            return Err(halted);
+        }
+        match open {
             Some(Handle::Writer(db)) => {
                 self.halt.disk().mark(Step::CloseManifest);
                 self.halt.guard("close", || db.close())

@@ -25,13 +25,24 @@ impl RealDisk {
     }
 }
 
-/// A directory locked by `flock`; closing it releases the lock.
+/// A directory locked by `flock`.
 #[derive(Debug)]
 struct HeldDirectory {
-    _directory: fs::File,
+    directory: fs::File,
+    pid: u32,
 }
 
 impl Held for HeldDirectory {}
+
+impl Drop for HeldDirectory {
+    /// Closing alone would leave the lock with a child that was forked meanwhile, until it ends or
+    /// runs another program. G18: the child itself lets go of nothing.
+    fn drop(&mut self) {
+        if std::process::id() == self.pid {
+            let _ = self.directory.unlock();
+        }
+    }
+}
 
 fn open_dir(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
@@ -199,7 +210,7 @@ impl Disk for RealDisk {
             Sharing::Exclusive => directory.try_lock(),
         };
         match locked {
-            Ok(()) => Ok(Some(Box::new(HeldDirectory { _directory: directory }))),
+            Ok(()) => Ok(Some(Box::new(HeldDirectory { directory, pid: self.pid() }))),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }

@@ -25,23 +25,37 @@ impl MarkDisk {
     /// Writes the steps to the file `marks`; at the `passes`-th pass of `stop_at` it stands still.
     pub fn new(marks: &Path, stop_at: Option<Step>, passes: u64) -> Self {
         let marks = OpenOptions::new().write(true).create(true).truncate(true).open(marks).unwrap();
-        marks.write_all_at(&[0, 0], 0).unwrap();
+        marks.write_all_at(&[0, 0, 0], 0).unwrap();
         Self { inner: RealDisk::new(), marks, stop_at, passes: AtomicU64::new(passes) }
     }
 }
 
-/// What a marks file says: the step in progress, and whether the process stands still at it.
-pub fn read_marks(path: &Path) -> (Option<Step>, bool) {
+/// What a marks file says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Marks {
+    /// The step in progress.
+    pub step: Option<Step>,
+    /// The process stands still at it.
+    pub is_stopped: bool,
+    /// The store was opened once.
+    pub was_ready: bool,
+}
+
+pub fn read_marks(path: &Path) -> Marks {
     let bytes = std::fs::read(path).unwrap_or_default();
     let step =
         bytes.first().and_then(|at| Step::ALL.get(usize::from(*at).checked_sub(1)?)).copied();
-    (step, bytes.get(1) == Some(&1))
+    let is_set = |at| bytes.get(at) == Some(&1);
+    Marks { step, is_stopped: is_set(1), was_ready: is_set(2) }
 }
 
 impl Disk for MarkDisk {
     fn mark(&self, step: Step) {
         let at = Step::ALL.iter().position(|other| *other == step).unwrap() as u8 + 1;
         self.marks.write_all_at(&[at], 0).unwrap();
+        if step == Step::OpenReady {
+            self.marks.write_all_at(&[1], 2).unwrap();
+        }
         if self.stop_at == Some(step) && self.passes.fetch_sub(1, Ordering::Relaxed) <= 1 {
             self.marks.write_all_at(&[at, 1], 0).unwrap();
             loop {

@@ -21,6 +21,8 @@ struct Writer {
     pairs: Vec<Pair>,
     leases: Vec<LeaseId>,
     claims: Vec<Claim>,
+    /// It is to be killed in a reclaim: that comes more often then.
+    reclaims: bool,
 }
 
 /// Works until killed.
@@ -31,6 +33,8 @@ pub fn run(root: &Path, out: &Path, seed: u64, stop_at: Option<(String, u64)>) {
         }
         None => (None, 0),
     };
+    let protocol = stop_at.map_or("", Step::name);
+    let reclaims = protocol.starts_with("reclaim.") || protocol.starts_with("compact.");
     let disk = Arc::new(MarkDisk::new(&out.join("marks"), stop_at, passes));
     let mut rng = Rng(seed);
     let log = Log::create(&out.join("log"));
@@ -45,6 +49,7 @@ pub fn run(root: &Path, out: &Path, seed: u64, stop_at: Option<(String, u64)>) {
         rng: Rng(rng.next()),
         log,
         claims: Vec::new(),
+        reclaims,
     };
     loop {
         if rng.below(60) == 0 {
@@ -52,7 +57,7 @@ pub fn run(root: &Path, out: &Path, seed: u64, stop_at: Option<(String, u64)>) {
             let Writer { store, log, pairs, leases, .. } = writer;
             store.close().unwrap();
             let (store, claims) = (open(), Vec::new());
-            writer = Writer { store, rng: Rng(rng.next()), log, pairs, leases, claims };
+            writer = Writer { store, rng: Rng(rng.next()), log, pairs, leases, claims, reclaims };
         }
         writer.step();
     }
@@ -62,6 +67,9 @@ impl Writer {
     fn step(&mut self) {
         if self.pairs.is_empty() {
             self.create_pair();
+        }
+        if self.reclaims && self.rng.below(4) == 0 {
+            self.store.reclaim(Budget::default()).unwrap();
         }
         match self.rng.below(20) {
             0..=5 => self.append(),
