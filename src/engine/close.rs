@@ -36,6 +36,10 @@ impl Store {
         if self.core().disk.pid() == self.core().pid {
             writer.journal.stop(ended);
         }
+        if let Some(cause) = self.core().condition.halt_cause() {
+            // P8: after a failed sync not even the manifest's own closing writes anything.
+            self.core().manifest.stop(&cause);
+        }
         let closed = if is_first { self.core().manifest.close() } else { Ok(()) };
         if let Some((own, store)) = writer.locks.lock().take() {
             // G18: a forked child lets go of nothing; P8: a halted store changes nothing more.

@@ -147,6 +147,11 @@ impl Manifest {
         self.halt.cause()
     }
 
+    /// Halts the handle for a reason outside the manifest: not a byte is written any more.
+    pub fn stop(&self, cause: &Error) {
+        self.halt.halt(cause.clone());
+    }
+
     /// Whether a killed writer left the store, and this handle reads what was recovered in memory.
     pub fn is_recovered_copy(&self) -> bool {
         let handle = self.handle.try_read();

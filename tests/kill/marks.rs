@@ -1,32 +1,35 @@
 //! The real disk, with the protocol step in progress written where another process can read it.
 
-use std::fs::{File as StdFile, OpenOptions};
-use std::io;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Meta, RealDisk, Sharing, Space, Step,
-};
+use sealstone::vfs::{RealDisk, Step, TraceDisk};
 
-/// Passes every call on.
-#[derive(Debug)]
-pub struct MarkDisk {
-    inner: Arc<RealDisk>,
-    marks: StdFile,
-    /// A step at which the process stands still, to be killed there.
-    stop_at: Option<Step>,
-    passes: AtomicU64,
+/// A disk that writes the steps to the file `marks`; at the given pass of `stop_at` the process
+/// stands still, to be killed there.
+pub fn marking(marks: &Path, stop_at: Option<Step>, passes: u64) -> Arc<TraceDisk> {
+    let disk = TraceDisk::counting(RealDisk::new());
+    let marks = OpenOptions::new().write(true).create(true).truncate(true).open(marks).unwrap();
+    marks.write_all_at(&[0, 0, 0], 0).unwrap();
+    let passes = AtomicU64::new(passes);
+    disk.on_mark(move |step| mark(&marks, step, stop_at, &passes));
+    Arc::new(disk)
 }
 
-impl MarkDisk {
-    /// Writes the steps to the file `marks`; at the `passes`-th pass of `stop_at` it stands still.
-    pub fn new(marks: &Path, stop_at: Option<Step>, passes: u64) -> Self {
-        let marks = OpenOptions::new().write(true).create(true).truncate(true).open(marks).unwrap();
-        marks.write_all_at(&[0, 0, 0], 0).unwrap();
-        Self { inner: RealDisk::new(), marks, stop_at, passes: AtomicU64::new(passes) }
+fn mark(marks: &File, step: Step, stop_at: Option<Step>, passes: &AtomicU64) {
+    let at = Step::ALL.iter().position(|other| *other == step).unwrap() as u8 + 1;
+    marks.write_all_at(&[at], 0).unwrap();
+    if step == Step::OpenReady {
+        marks.write_all_at(&[1], 2).unwrap();
+    }
+    if stop_at == Some(step) && passes.fetch_sub(1, Ordering::Relaxed) <= 1 {
+        marks.write_all_at(&[at, 1], 0).unwrap();
+        loop {
+            std::thread::park();
+        }
     }
 }
 
@@ -47,72 +50,4 @@ pub fn read_marks(path: &Path) -> Marks {
         bytes.first().and_then(|at| Step::ALL.get(usize::from(*at).checked_sub(1)?)).copied();
     let is_set = |at| bytes.get(at) == Some(&1);
     Marks { step, is_stopped: is_set(1), was_ready: is_set(2) }
-}
-
-impl Disk for MarkDisk {
-    fn mark(&self, step: Step) {
-        let at = Step::ALL.iter().position(|other| *other == step).unwrap() as u8 + 1;
-        self.marks.write_all_at(&[at], 0).unwrap();
-        if step == Step::OpenReady {
-            self.marks.write_all_at(&[1], 2).unwrap();
-        }
-        if self.stop_at == Some(step) && self.passes.fetch_sub(1, Ordering::Relaxed) <= 1 {
-            self.marks.write_all_at(&[at, 1], 0).unwrap();
-            loop {
-                std::thread::park();
-            }
-        }
-    }
-
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        self.inner.open(path, access)
-    }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.inner.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.inner.unlink(path)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.inner.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.inner.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.inner.sync_dir(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.inner.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.inner.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.inner.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.inner.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.inner.monotonic_nanos()
-    }
-    fn pid(&self) -> u32 {
-        self.inner.pid()
-    }
-    fn boot_id(&self) -> String {
-        self.inner.boot_id()
-    }
-    fn host(&self) -> String {
-        self.inner.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.inner.entropy(into)
-    }
 }

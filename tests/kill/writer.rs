@@ -1,7 +1,6 @@
 //! A process that does everything a store can do, until it is killed.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use sealstone::engine::{Append, Budget, ChunkBuild, Claim, Store, Thing};
 use sealstone::error::ErrorKind;
@@ -11,7 +10,7 @@ use sealstone::manifest::{ClaimKind, LeaseRow, Reading, ResourceKey, StreamRow};
 use sealstone::vfs::Step;
 
 use crate::content::{Pair, Rng, encode, noise, options, pairs, record, state};
-use crate::marks::MarkDisk;
+use crate::marks::marking;
 use crate::model::Log;
 
 struct Writer {
@@ -35,7 +34,7 @@ pub fn run(root: &Path, out: &Path, seed: u64, stop_at: Option<(String, u64)>) {
     };
     let protocol = stop_at.map_or("", Step::name);
     let reclaims = protocol.starts_with("reclaim.") || protocol.starts_with("compact.");
-    let disk = Arc::new(MarkDisk::new(&out.join("marks"), stop_at, passes));
+    let disk = marking(&out.join("marks"), stop_at, passes);
     let mut rng = Rng(seed);
     let log = Log::create(&out.join("log"));
     let open = || options(disk.clone()).wait_millis(20_000).open_or_create(root).unwrap();
