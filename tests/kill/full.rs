@@ -182,11 +182,8 @@ fn work(root: &Path) -> Result<(), Error> {
     if unsealed == first {
         store.publish_chunks(vec![build])?;
     }
-    verify(&store, &store.view(stream)?).map(drop).or_else(|wrong| match wrong {
-        crate::content::Wrong::Stale(e) | crate::content::Wrong::Torn(e) => {
-            Err(Error::new(ErrorKind::Io, "verify", "stream 1", e))
-        }
-    })?;
+    let torn = |wrong| Error::new(ErrorKind::Io, "verify", "stream 1", format!("{wrong:?}"));
+    verify(&store, &store.view(stream)?).map_err(torn)?;
     store.reclaim(Budget::default())?;
     store.close()
 }
