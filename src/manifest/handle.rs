@@ -164,13 +164,14 @@ impl Manifest {
     /// # Errors
     /// `Halted` when it had halted: nothing was written. `Forked`. `Io`: what is durable stays so.
     pub fn close(&self) -> Result<()> {
-        let open = self.handle.write().take();
-        if let Err(halted) = self.halt.check("close") {
-            // Its locks end all the same: whoever reopens the store must not wait for this handle.
-            drop_quietly(open);
-            return Err(halted);
+        if let Err(stopped) = self.halt.check("close") {
+            if stopped.kind() == ErrorKind::Halted {
+                // Its locks end all the same: whoever reopens the store waits for no handle.
+                drop_quietly(self.handle.write().take());
+            }
+            return Err(stopped);
         }
-        match open {
+        match self.handle.write().take() {
             Some(Handle::Writer(db)) => {
                 self.halt.disk().mark(Step::CloseManifest);
                 self.halt.guard("close", || db.close())
