@@ -302,6 +302,32 @@ fn a_late_conflict_says_the_way_out() {
     assert!(stderr(&output).starts_with("warning: column \"x\""), "{}", stderr(&output));
 }
 
+/// Does an input that is no table create no store, and a failed replacement keep what was there?
+#[test]
+fn a_bad_input_changes_nothing() {
+    let home = Home::new();
+    let store = home.text("new.stone");
+    for (name, content, kind) in
+        [("twice.csv", "a,a\n1,2\n", 1), ("empty.csv", "", 1), ("list.jsonl", "[1]\n", 1)]
+    {
+        let file = home.file(name, content);
+        assert_code(&run(&["import", &store, &file]), kind);
+        assert!(!home.path("new.stone").exists(), "{name} left an empty store");
+    }
+    let file = home.file("w.csv", "a\n1\n");
+    assert_code(&run(&["import", &store, &file, "--stream-by", "nope"]), 2);
+    assert!(!home.path("new.stone").exists());
+
+    assert_code(&run(&["import", &store, &file]), 0);
+    let late = home.file("late.csv", "a\n1\n2\nwarm\n");
+    let replace = ["import", &store, &late, "--name", "w", "--replace", "--infer-rows", "2"];
+    assert_code(&run(&replace), 1);
+    assert_eq!(stdout(&run(&["export", &store, "w"])), "a\n1\n");
+    assert_eq!(stdout(&run(&["ls", &store])).lines().count(), 1);
+    assert_code(&run(&replace[..6]), 0);
+    assert_eq!(stdout(&run(&["export", &store, "w"])), "a\n1\n2\nwarm\n");
+}
+
 /// Does a dry run say what would happen and write nothing, not even a store?
 #[test]
 fn a_dry_run_writes_nothing() {

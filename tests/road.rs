@@ -163,13 +163,89 @@ fn rec1_a_taken_name_is_refused() {
     assert_eq!(store.accounts().unwrap().live, 0);
 }
 
+/// Does a replacement that fails late leave the old recording, and one that succeeds only the new?
+#[test]
+fn a_failed_replacement_loses_neither() {
+    let home = home();
+    let store = Store::create(&home.path).unwrap();
+    store.import(&b"a\nold\n"[..], &csv("x"), &mut go).unwrap();
+    let mut options = csv("x").replacing();
+    options.chunk_bytes = 4 << 10;
+    options.read.infer_rows = 10;
+    let rows: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    let mut seen = Vec::new();
+    let late = format!("a\n{rows}warm\n");
+    let mut look = |_| {
+        seen.push(export(&store, "x", Format::Csv));
+        ControlFlow::Continue(())
+    };
+    let error = store.import(late.as_bytes(), &options, &mut look).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Input, "{error}");
+    assert_eq!(seen, [b"a\nold\n"], "the old one stands while the new one is read");
+    assert_eq!(export(&store, "x", Format::Csv), b"a\nold\n");
+    assert_eq!(store.recordings(10).unwrap().len(), 1, "something of the new one stayed");
+
+    // What a killed replacement left is in nobody's way.
+    let schema = Schema::new(vec![Field::new("a", FieldType::I64)]).unwrap();
+    let left = store.record("replacement of x", &schema).metadata("import.replaces", "x");
+    drop(left.start_bulk().unwrap());
+    let whole = format!("a\n{rows}");
+    let imported = store.import(whole.as_bytes(), &options, &mut go).unwrap();
+    assert_eq!(imported.rows, 5000);
+    assert!(export(&store, "x", Format::Csv) == whole.as_bytes());
+    let all = store.recordings(10).unwrap();
+    let names: Vec<_> = all.iter().map(sealstone::recording::Recording::name).collect();
+    assert_eq!(names, ["x"]);
+    assert!(all[0].metadata().iter().all(|(key, _)| key != "import.replaces"));
+    store.retire_recording("x", "test").unwrap();
+    assert_eq!(store.accounts().unwrap().live, 0);
+    // A name that is free is simply taken.
+    store.import(&b"a\n1\n"[..], &options, &mut go).unwrap();
+    assert_eq!(export(&store, "x", Format::Csv), b"a\n1\n");
+}
+
+/// Can chunks that met a full disk be published once there is space, without a record lost?
+#[test]
+#[cfg(feature = "sim")]
+fn a_full_disk_loses_no_record_of_a_bulk() {
+    use sealstone::vfs::sim::SimDisk;
+    let disk = SimDisk::new(7);
+    let made = Store::options().disk(std::sync::Arc::new(disk.clone()));
+    let store = made.create("/bulk.stone").unwrap();
+    let schema = Schema::new(vec![Field::new("x", FieldType::I64)]).unwrap();
+    let draft = store.record("run", &schema).stream("s", ["x"]).chunk_bytes(2 << 10);
+    let mut bulk = draft.start_bulk().unwrap();
+    let mut refused = 0;
+    let mut number = 0u64;
+    let mut noise = move || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        Value::I64(number as i64)
+    };
+    for at in 0..15_000 {
+        let value = [noise()];
+        disk.set_capacity((at > 1000).then(|| disk.used()));
+        if let Err(e) = bulk.push(0, at, &value) {
+            assert_eq!(e.kind(), ErrorKind::DiskFull, "{e}");
+            disk.set_capacity(None);
+            bulk.push(0, at, &value).unwrap();
+            refused += 1;
+        }
+    }
+    bulk.complete(&[]).unwrap();
+    println!("{refused} records met a full disk");
+    assert!(refused > 0);
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    let iterations: Vec<i64> = stream.iteration().to_vec().unwrap();
+    assert!(iterations.iter().copied().eq(0..15_000), "{} records", iterations.len());
+}
+
 /// Do JSON lines come back, in their first order, from several streams?
 #[test]
 fn json_lines_come_back_from_several_streams() {
     let home = home();
     let store = Store::create(&home.path).unwrap();
     let mut input = String::new();
-    for n in 0..5000 {
+    for n in 0..15_000 {
         let who = ["a", "b", "c"][n * n % 3];
         let extra = if n % 5 == 0 { ",\"tags\":[1, \"x\"]" } else { "" };
         input.push_str(&format!("{{\"who\":\"{who}\",\"v\":{}.5,\"n\":null{extra}}}\n", n));

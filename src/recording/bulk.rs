@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::draft::{add_stream, check_name};
 use super::filling::{Filling, Sealed};
 use super::remove::remove;
+use super::replace::replace;
 use super::schema::stream_schema;
 use super::status::set_status;
 use crate::engine::Store;
@@ -103,11 +104,16 @@ impl Bulk {
     ///
     /// # Errors
     /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
-    /// does not grow; what publishing gives.
+    /// does not grow; what publishing gives. The record is not taken then, and can be pushed again.
     ///
     /// # Durability
     /// None before [`Bulk::flush`] or [`Bulk::complete`].
     pub fn push(&mut self, stream: usize, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+        // What may fail comes first. Nothing more is taken before what is held went its way.
+        if self.held_bytes > HELD_BYTES_MAX {
+            self.seal_fullest()?;
+        }
+        self.publish_batch()?;
         let Some(filling) = self.fillings.get_mut(stream) else {
             let cause = format!("there is no stream number {stream}");
             return Err(Error::invalid("append", format!("{:?}", self.name), cause));
@@ -118,10 +124,7 @@ impl Bulk {
         if let Some(sealed) = sealed {
             self.ready(stream, sealed);
         }
-        if self.held_bytes > HELD_BYTES_MAX {
-            self.seal_fullest()?;
-        }
-        self.publish_batch()
+        Ok(())
     }
 
     fn ready(&mut self, stream: usize, sealed: Sealed) {
@@ -168,13 +171,16 @@ impl Bulk {
     fn publish(&mut self) -> Result<()> {
         self.write_new_streams()?;
         let mut builds = Vec::with_capacity(self.ready.len());
-        for (stream, sealed) in self.ready.drain(..) {
-            if let Some((name, Some(id))) = self.fillings.get(stream).map(|f| (&f.name, f.id)) {
-                builds.push(sealed.build(id, name)?);
+        for (stream, sealed) in &self.ready {
+            if let Some((name, Some(id))) = self.fillings.get(*stream).map(|f| (&f.name, f.id)) {
+                builds.push(sealed.clone().build(id, name)?);
             }
         }
+        self.store.publish_chunks(builds)?;
+        // Only now: after a full disk the same chunks are published by the next call.
+        self.ready.clear();
         self.ready_bytes = 0;
-        self.store.publish_chunks(builds).map(drop)
+        Ok(())
     }
 
     /// Streams get their rows in one transaction, in the order in which they were added.
@@ -214,6 +220,24 @@ impl Bulk {
         set_status(&self.store, self.id, &self.name, RecordingStatus::Complete, metadata)
     }
 
+    /// Publishes what is left, then in one transaction ends the recording as *complete*, calls it
+    /// `name`, and retires the recording that was called so, if there is one.
+    ///
+    /// # Errors
+    /// As [`Bulk::flush`]. Nothing of this recording stays then, unless the store halted, and the
+    /// other one is as it was; `OutcomeUnknown` when the commit failed.
+    ///
+    /// # Durability
+    /// The replacement is durable when this returns.
+    pub fn complete_replacing(mut self, name: &str, metadata: &[(String, String)]) -> Result<()> {
+        let flushed = self.flush();
+        let done = flushed.and_then(|()| replace(&self.store, self.id, &self.name, name, metadata));
+        if done.is_err() {
+            let _ = self.discard();
+        }
+        done
+    }
+
     /// Removes the recording with all that was published of it.
     ///
     /// # Errors
@@ -222,6 +246,6 @@ impl Bulk {
     /// # Durability
     /// Nothing of it is there when this returns; bytes are given back by reclaim.
     pub fn discard(self) -> Result<()> {
-        remove(&self.store, &self.name, "it was discarded before its end").map(drop)
+        remove(&self.store, &self.name, Some(self.id), "it was discarded before its end").map(drop)
     }
 }

@@ -89,6 +89,13 @@ impl Filling {
         Ok(full)
     }
 
+    /// Makes the builder refuse what [`Filling::check`] lets pass.
+    #[cfg(test)]
+    pub fn refuse_below(&mut self, iteration: i64) {
+        let values = [Value::Bytes(b"never appended")];
+        self.builder.push(iteration, &values).unwrap();
+    }
+
     /// Encodes the records at hand; `None` when there is none.
     pub fn seal(&mut self) -> Result<Option<Sealed>> {
         if self.builder.rows() == 0 {
@@ -102,7 +109,7 @@ impl Filling {
 }
 
 /// An encoded chunk and its place in its stream.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Sealed {
     first: u64,
     chunk: EncodedChunk,

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use super::bulk::Bulk;
+use super::replace::{REPLACES, name_of_replacement, remove_left_over};
 use super::spelling;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -34,6 +35,8 @@ pub struct ImportOptions {
     pub iteration: Option<String>,
     /// Bytes of records, before encoding, after which a chunk is sealed.
     pub chunk_bytes: u64,
+    /// Whether a recording of this name is replaced, once all of the input is read.
+    pub replaces: bool,
 }
 
 impl ImportOptions {
@@ -46,6 +49,7 @@ impl ImportOptions {
             stream_by: None,
             iteration: None,
             chunk_bytes: crate::limits::Limits::default().chunk_bytes,
+            replaces: false,
         }
     }
 
@@ -53,6 +57,13 @@ impl ImportOptions {
     #[must_use]
     pub fn stream_by(mut self, column: impl Into<String>) -> Self {
         self.stream_by = Some(column.into());
+        self
+    }
+
+    /// Replaces the recording of this name, if there is one, once all of the input is read.
+    #[must_use]
+    pub fn replacing(mut self) -> Self {
+        self.replaces = true;
         self
     }
 }
@@ -83,9 +94,10 @@ impl Store {
     /// Imports `input` as a new recording, which is complete when this returns.
     ///
     /// # Errors
-    /// `Exists` when the name is taken; `Invalid` for options that do not fit the input; `Input`,
+    /// `Exists` when the name is taken and not replaced; `Invalid` for options that do not fit the input; `Input`,
     /// naming line, row, column, value and expected type; `Cancelled`; `Io`, `DiskFull`. Nothing
-    /// of the recording stays then, unless the store halted: `retire_recording` removes that.
+    /// of the recording stays then, unless the store halted: `retire_recording` removes that. A
+    /// recording that was to be replaced stays as it is.
     ///
     /// # Durability
     /// The whole recording is durable when this returns.
@@ -95,26 +107,7 @@ impl Store {
         options: &ImportOptions,
         progress: &mut Progress<'_>,
     ) -> Result<Imported> {
-        let mut rows = Rows::open(input, options)?;
-        let draft = self
-            .record(&options.name, &rows.schema)
-            .chunk_bytes(options.chunk_bytes)
-            .metadata(spelling::SOURCE, &options.read.source)
-            .metadata(spelling::FORMAT, options.format.name());
-        let mut bulk = draft.start_bulk()?;
-        let done = rows.each(progress, &mut |to| bulk_push(&mut bulk, to));
-        match done.and_then(|()| bulk.flush()) {
-            Ok(()) => {
-                let streams = bulk.streams().map(|(name, rows)| (name.to_owned(), rows)).collect();
-                bulk.complete(&spelling::metadata(rows.table.plans()))?;
-                Ok(rows.report(streams))
-            }
-            Err(e) => {
-                // The first error is the one to tell; what could not be removed is found by name.
-                let _ = bulk.discard();
-                Err(e)
-            }
-        }
+        Import::open(input, options)?.into_store(self, progress)
     }
 }
 
@@ -127,29 +120,98 @@ pub fn import_dry_run(
     options: &ImportOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Imported> {
-    let mut rows = Rows::open(input, options)?;
-    let mut streams: Vec<(String, u64, i64)> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
-    rows.each(progress, &mut |to| {
-        let at = match known.get(to.stream) {
-            Some(at) => *at,
-            None => {
-                super::draft::check_name("stream", to.stream)?;
-                streams.push((to.stream.to_owned(), 0, i64::MIN));
-                known.insert(to.stream.to_owned(), streams.len() - 1);
-                streams.len() - 1
-            }
-        };
-        if let Some((_, rows, last)) = streams.get_mut(at) {
-            if *rows > 0 && to.iteration <= *last {
-                let cause = format!("iteration {} does not follow {last}", to.iteration);
-                return Err(Error::invalid("append", format!("stream {:?}", to.stream), cause));
-            }
-            (*rows, *last) = (*rows + 1, to.iteration);
+    Import::open(input, options)?.dry_run(progress)
+}
+
+/// An input whose columns and types are known and fit the options. Nothing is written yet.
+#[derive(Debug)]
+pub struct Import<R> {
+    rows: Rows<R>,
+    options: ImportOptions,
+}
+
+impl<R: Read> Import<R> {
+    /// Reads as much of `input` as is needed to know its columns and types.
+    ///
+    /// # Errors
+    /// `Invalid`, `Input`, `Io`, as [`Store::import`].
+    pub fn open(input: R, options: &ImportOptions) -> Result<Self> {
+        Ok(Self { rows: Rows::open(input, options)?, options: options.clone() })
+    }
+
+    /// Imports it: the rest of [`Store::import`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Durability
+    /// As there.
+    pub fn into_store(mut self, store: &Store, progress: &mut Progress<'_>) -> Result<Imported> {
+        let mut bulk = self.start(store)?;
+        let done = self.rows.each(progress, &mut |to| bulk_push(&mut bulk, to));
+        if let Err(e) = done.and_then(|()| bulk.flush()) {
+            // The first error is the one to tell; what could not be removed is found by name.
+            let _ = bulk.discard();
+            return Err(e);
         }
-        Ok(())
-    })?;
-    Ok(rows.report(streams.into_iter().map(|(name, rows, _)| (name, rows)).collect()))
+        let streams = bulk.streams().map(|(name, rows)| (name.to_owned(), rows)).collect();
+        let metadata = spelling::metadata(self.rows.table.plans());
+        if self.options.replaces {
+            bulk.complete_replacing(&self.options.name, &metadata)?;
+        } else {
+            bulk.complete(&metadata)?;
+        }
+        Ok(self.rows.report(streams))
+    }
+
+    fn start(&self, store: &Store) -> Result<Bulk> {
+        let Self { rows, options } = self;
+        let name = if options.replaces {
+            remove_left_over(store, &options.name)?;
+            name_of_replacement(&options.name)
+        } else {
+            options.name.clone()
+        };
+        let mut draft = store
+            .record(&name, &rows.schema)
+            .chunk_bytes(options.chunk_bytes)
+            .metadata(spelling::SOURCE, &options.read.source)
+            .metadata(spelling::FORMAT, options.format.name());
+        if options.replaces {
+            draft = draft.metadata(REPLACES, &options.name);
+        }
+        draft.start_bulk()
+    }
+
+    /// Reads it all and writes nothing: the rest of [`import_dry_run`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dry_run(mut self, progress: &mut Progress<'_>) -> Result<Imported> {
+        let mut streams: Vec<(String, u64, i64)> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        self.rows.each(progress, &mut |to| {
+            let at = match known.get(to.stream) {
+                Some(at) => *at,
+                None => {
+                    super::draft::check_name("stream", to.stream)?;
+                    streams.push((to.stream.to_owned(), 0, i64::MIN));
+                    known.insert(to.stream.to_owned(), streams.len() - 1);
+                    streams.len() - 1
+                }
+            };
+            if let Some((_, rows, last)) = streams.get_mut(at) {
+                if *rows > 0 && to.iteration <= *last {
+                    let cause = format!("iteration {} does not follow {last}", to.iteration);
+                    return Err(Error::invalid("append", format!("stream {:?}", to.stream), cause));
+                }
+                (*rows, *last) = (*rows + 1, to.iteration);
+            }
+            Ok(())
+        })?;
+        let streams = streams.into_iter().map(|(name, rows, _)| (name, rows)).collect();
+        Ok(self.rows.report(streams))
+    }
 }
 
 /// Where a row goes.
@@ -168,6 +230,7 @@ fn bulk_push(bulk: &mut Bulk, to: &Destination<'_>) -> Result<()> {
 }
 
 /// The rows of an input, with what is counted on the way.
+#[derive(Debug)]
 struct Rows<R> {
     table: Table<R>,
     source: String,

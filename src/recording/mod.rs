@@ -6,14 +6,14 @@
 //!                                                                              status: how far
 //!   reader ──▶ stream ──▶ field     one field, by rows or iterations
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
-//!   import ──▶ bulk      export ◀── merge      remove: all rows of a recording in one transaction
+//!   import ──▶ bulk      export ◀── merge      remove, replace: all rows in one transaction
 //! ```
 //!
 //! - Every error in a description is found before anything is written.
 //! - Where a chunk ends depends on the records and on `chunk_bytes` alone.
 //! - A reader sees chunks below the stream's sealed end and the journal from there on: each record
 //!   once.
-//! - An import that fails leaves nothing of its recording.
+//! - An import that fails leaves nothing of its recording, and what it was to replace as it was.
 
 mod bulk;
 mod draft;
@@ -28,6 +28,7 @@ mod reader;
 mod recorder;
 mod records;
 mod remove;
+mod replace;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
@@ -43,7 +44,7 @@ pub use draft::{NAME_BYTES_MAX, NewRecording};
 pub use export::{ExportOptions, Exported};
 pub use field::{Columns, Element, FieldRead};
 #[cfg(feature = "interop")]
-pub use import::{ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
+pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;
 pub use reader::Recording;
 pub use recorder::{NewRecord, Recorder};

@@ -38,6 +38,15 @@ struct State {
     fillings: Vec<Filling>,
     /// Full chunks whose publication has not succeeded yet.
     full: Vec<ChunkBuild>,
+    /// Why records that were accepted are not in `fillings`.
+    broken: Option<Error>,
+}
+
+impl State {
+    /// Fails with the first cause once accepted records are missing here.
+    fn is_whole(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
 }
 
 impl Recorder {
@@ -48,7 +57,7 @@ impl Recorder {
         chunk_bytes: u64,
         fillings: Vec<Filling>,
     ) -> Self {
-        let state = Mutex::new(State { fillings, full: Vec::new() });
+        let state = Mutex::new(State { fillings, full: Vec::new(), broken: None });
         Self { store, id, name, chunk_bytes, state }
     }
 
@@ -78,29 +87,43 @@ impl Recorder {
     /// # Errors
     /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
     /// does not grow, with nothing accepted; `LimitExceeded` for a group above the queue;
-    /// `DiskFull`; `Halted`.
+    /// `DiskFull`; `Halted`, also where a chunk could not be made of accepted records: they stay
+    /// readable, and this recorder takes no more.
     ///
     /// # Durability
     /// None (*Accepted*): wait on the ticket, or call [`Recorder::barrier`].
     pub fn append_all(&self, records: &[NewRecord<'_>]) -> Result<Ticket> {
         let mut state = self.state.lock();
+        state.is_whole()?;
         let group = self.encode(&state.fillings, records)?;
         // Full chunks that could not be published hold memory: nothing more before they are.
         self.publish(&mut state)?;
         let accepted = self.store.append(group)?;
-        let State { fillings, full } = &mut *state;
-        for record in records {
-            let Some(filling) = fillings.get_mut(record.stream) else { continue };
-            let sealed = filling.push(record.iteration, record.values, self.chunk_bytes)?;
-            if let (Some(sealed), Some(id)) = (sealed, filling.id) {
-                full.push(sealed.build(id, &filling.name)?);
-            }
+        // P2: the records are in the journal. A chunk made without one of them would give the ones
+        // behind it the wrong sequence, so no chunk is made any more.
+        if let Err(e) = self.fill(&mut state, records) {
+            let cause = "its records are accepted, but no chunk can be made of them";
+            let place = format!("{:?}", self.name);
+            let e = Error::new(ErrorKind::Halted, "append", place, cause).with_source(e);
+            state.broken = Some(e.clone());
+            return Err(e);
         }
         // The records are accepted whatever becomes of the chunks; the next call tries again.
-        if !full.is_empty() {
+        if !state.full.is_empty() {
             let _ = self.publish(&mut state);
         }
         Ok(accepted.ticket)
+    }
+
+    fn fill(&self, state: &mut State, records: &[NewRecord<'_>]) -> Result<()> {
+        for record in records {
+            let Some(filling) = state.fillings.get_mut(record.stream) else { continue };
+            let sealed = filling.push(record.iteration, record.values, self.chunk_bytes)?;
+            if let (Some(sealed), Some(id)) = (sealed, filling.id) {
+                state.full.push(sealed.build(id, &filling.name)?);
+            }
+        }
+        Ok(())
     }
 
     fn encode(&self, fillings: &[Filling], records: &[NewRecord<'_>]) -> Result<Vec<Append>> {
@@ -153,8 +176,8 @@ impl Recorder {
     /// Seals what is left, then ends the recording as *complete*.
     ///
     /// # Errors
-    /// As [`Recorder::wait`]; `Conflict` when the recording has ended already. The recording then
-    /// stays *running* with all its records.
+    /// As [`Recorder::wait`]; `Conflict` when the recording has ended already; `Halted` after an
+    /// append gave that. The recording then stays *running* with all its records.
     ///
     /// # Durability
     /// All records and the end are durable when this returns.
@@ -182,7 +205,8 @@ impl Recorder {
 
     fn seal(&self) -> Result<()> {
         let mut state = self.state.lock();
-        let State { fillings, full } = &mut *state;
+        state.is_whole()?;
+        let State { fillings, full, .. } = &mut *state;
         for filling in fillings {
             if let (Some(sealed), Some(id)) = (filling.seal()?, filling.id) {
                 full.push(sealed.build(id, &filling.name)?);
@@ -196,5 +220,37 @@ impl Recorder {
             }
             _ => e,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::column::{Field, FieldType, Schema, VALUE_BYTES_MAX};
+
+    /// Can an error behind acceptance make a later chunk hold other rows than its sequences say?
+    #[test]
+    fn p2_an_error_behind_acceptance_ends_the_recorder() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(dir.path().join("run.stone")).unwrap();
+        let schema = Schema::new(vec![Field::new("x", FieldType::Bytes)]).unwrap();
+        let run = store.record("run", &schema).stream("s", ["x"]).start().unwrap();
+        let huge = vec![0; VALUE_BYTES_MAX + 1];
+        let refused = run.append(0, 1, &[Value::Bytes(&huge)]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "refused before it is accepted");
+        run.append(0, 1, &[Value::Bytes(b"one")]).unwrap();
+
+        run.state.lock().fillings[0].refuse_below(100);
+        let broken = run.append(0, 2, &[Value::Bytes(b"two")]).unwrap_err();
+        assert_eq!(broken.kind(), ErrorKind::Halted);
+        let later = run.append(0, 200, &[Value::Bytes(b"three")]).unwrap_err();
+        assert_eq!(later.chain(), broken.chain(), "the first cause");
+        run.barrier().unwrap();
+        assert_eq!(run.complete().unwrap_err().kind(), ErrorKind::Halted);
+        let recording = store.recording("run").unwrap();
+        assert_eq!(recording.status(), &RecordingStatus::Running);
+        let stream = recording.stream("s").unwrap();
+        let values: Vec<Vec<u8>> = stream.field("x").unwrap().to_vec().unwrap();
+        assert_eq!(values, [b"one", b"two"]);
     }
 }

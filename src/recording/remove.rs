@@ -2,8 +2,8 @@
 
 use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::Ordinal;
-use crate::manifest::{ChunkRow, Reading, RecordingNameRow, RecordingRow, StreamRow};
+use crate::ids::{Ordinal, RecordingId, StreamId};
+use crate::manifest::{ChunkRow, Reading, RecordingNameRow, RecordingRow, StreamRow, Write};
 use crate::vfs::Step;
 
 impl Store {
@@ -15,32 +15,52 @@ impl Store {
     /// # Durability
     /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
     pub fn retire_recording(&self, name: &str, why: &str) -> Result<Retired> {
-        remove(self, name, why)
+        remove(self, name, None, why)
     }
 }
 
-pub(super) fn remove(store: &Store, name: &str, why: &str) -> Result<Retired> {
-    let key = name.to_owned();
+/// Removes the recording called `name`, which must be number `expected` where that is given.
+pub(super) fn remove(
+    store: &Store,
+    name: &str,
+    expected: Option<RecordingId>,
+    why: &str,
+) -> Result<Retired> {
     // P4: rows, chunks and edges of the whole recording go in one transaction.
     let committed = store.transact(Step::RetireCommit, |w| {
-        let Some(RecordingNameRow { recording }) = w.remove(&key)? else {
-            let cause = "there is no recording of this name";
-            return Err(Error::new(ErrorKind::NotFound, "retire", format!("{name:?}"), cause));
-        };
-        let streams = w.remove::<RecordingRow>(&recording)?.map_or(Vec::new(), |row| row.streams);
-        for stream in &streams {
-            let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));
-            while let Some((key, _)) = w.last::<ChunkRow>(range.clone())? {
-                w.remove::<ChunkRow>(&key)?;
+        let found = w.get::<RecordingNameRow>(&name.to_owned())?.map(|row| row.recording);
+        match found.filter(|found| expected.is_none_or(|expected| expected == *found)) {
+            Some(_) => remove_rows(w, name),
+            None => {
+                let cause = "there is no recording of this name";
+                Err(Error::new(ErrorKind::NotFound, "retire", format!("{name:?}"), cause))
             }
-            w.remove::<StreamRow>(stream)?;
         }
-        Ok(streams)
     })?;
     let settled = committed.settled;
-    let things: Vec<Thing> = committed.value.into_iter().map(Thing::Stream).collect();
-    // The rows are gone; this forgets what memory and journals still hold of the streams.
-    store.retire(&things, why)?;
-    let things = things.len() as u64 + 1;
+    let things = committed.value.len() as u64 + 1;
+    forget(store, committed.value, why)?;
     Ok(Retired { things, unknown: Vec::new(), objects: settled.objects, bytes: settled.bytes })
+}
+
+/// Removes the rows of the recording called `name`, if there is one, and returns its streams.
+pub(super) fn remove_rows(w: &mut Write, name: &str) -> Result<Vec<StreamId>> {
+    let Some(RecordingNameRow { recording }) = w.remove(&name.to_owned())? else {
+        return Ok(Vec::new());
+    };
+    let streams = w.remove::<RecordingRow>(&recording)?.map_or(Vec::new(), |row| row.streams);
+    for stream in &streams {
+        let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));
+        while let Some((key, _)) = w.last::<ChunkRow>(range.clone())? {
+            w.remove::<ChunkRow>(&key)?;
+        }
+        w.remove::<StreamRow>(stream)?;
+    }
+    Ok(streams)
+}
+
+/// The rows are gone; this forgets what memory and journals still hold of the streams.
+pub(super) fn forget(store: &Store, streams: Vec<StreamId>, why: &str) -> Result<()> {
+    let things: Vec<Thing> = streams.into_iter().map(Thing::Stream).collect();
+    store.retire(&things, why).map(drop)
 }

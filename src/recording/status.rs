@@ -8,7 +8,7 @@
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::RecordingId;
-use crate::manifest::{Reading, RecordingRow, RecordingStatus};
+use crate::manifest::{Reading, RecordingRow, RecordingStatus, Write};
 use crate::vfs::Step;
 
 /// Ends a running recording in one transaction, with more to say of it.
@@ -19,17 +19,29 @@ pub(super) fn set_status(
     status: RecordingStatus,
     metadata: &[(String, String)],
 ) -> Result<()> {
-    let refuse = |kind, cause: &str| Error::new(kind, "complete", format!("{name:?}"), cause);
     store.transact(Step::PublishCommit, |w| {
-        let Some(mut row) = w.get::<RecordingRow>(&id)? else {
-            return Err(refuse(ErrorKind::Conflict, "it was retired meanwhile"));
-        };
-        if row.status != RecordingStatus::Running {
-            return Err(refuse(ErrorKind::Conflict, "it has ended already"));
-        }
-        row.status = status;
-        row.metadata.extend_from_slice(metadata);
+        let row = end(w, id, name, status, metadata)?;
         w.put(&id, &row)
     })?;
     Ok(())
+}
+
+/// The row of a running recording as it is once it has ended.
+pub(super) fn end(
+    w: &Write,
+    id: RecordingId,
+    name: &str,
+    status: RecordingStatus,
+    metadata: &[(String, String)],
+) -> Result<RecordingRow> {
+    let refuse =
+        |cause: &str| Error::new(ErrorKind::Conflict, "complete", format!("{name:?}"), cause);
+    let row = w.get::<RecordingRow>(&id)?;
+    let mut row = row.ok_or_else(|| refuse("it was retired meanwhile"))?;
+    if row.status != RecordingStatus::Running {
+        return Err(refuse("it has ended already"));
+    }
+    row.status = status;
+    row.metadata.extend_from_slice(metadata);
+    Ok(row)
 }

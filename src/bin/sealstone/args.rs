@@ -154,7 +154,7 @@ pub struct ImportArgs {
     /// Seal a chunk after so many bytes of records
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
     pub chunk_size: u64,
-    /// First remove a recording of this name, if there is one
+    /// Replace a recording of this name, if there is one, once the whole file is read
     #[arg(long)]
     pub replace: bool,
     /// Read the whole file and check it, but write nothing

@@ -31,7 +31,7 @@ pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
             Some("wait for that process or end it; reading commands work beside it")
         }
         ErrorKind::Exists if error.operation() == "record" => {
-            Some("choose another --name, or give --replace to remove that recording first")
+            Some("choose another --name, or give --replace to replace that recording")
         }
         ErrorKind::NotFound if store_of_environment => {
             Some("SEALSTONE_STORE is set, so STORE is not given on the command line")

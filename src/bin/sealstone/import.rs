@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use sealstone::Error;
 use sealstone::clock::monotonic_nanos;
 use sealstone::engine::Budget;
 use sealstone::interop::Format;
-use sealstone::recording::{ImportOptions, Imported, import_dry_run};
-use sealstone::{Error, ErrorKind};
+use sealstone::recording::{Import, ImportOptions, Imported};
 use serde_json::{Value, json};
 
 use super::args::{FileFormat, ImportArgs};
@@ -26,24 +26,17 @@ pub fn run(args: &ImportArgs, output: &mut Output) -> Result<u8, End> {
     if args.dry_run {
         let imported = {
             let mut progress = status(output, started);
-            import_dry_run(&mut input, &options, &mut progress)?
+            Import::open(&mut input, &options)?.dry_run(&mut progress)?
         };
         report(args, &options, &imported, input.bytes(), None, started, output)?;
         return Ok(code(&imported));
     }
+    // Before the store: an input that is no table creates none.
+    let import = Import::open(&mut input, &options)?;
     let store = output.opening().open_or_create(&args.store)?;
-    if args.replace {
-        match store.retire_recording(&options.name, "replaced by an import") {
-            Ok(_) => {
-                store.reclaim(Budget::default())?;
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
     let imported = {
         let mut progress = status(output, started);
-        store.import(&mut input, &options, &mut progress)
+        import.into_store(&store, &mut progress)
     };
     let imported = match imported {
         Ok(imported) => imported,
@@ -54,9 +47,12 @@ pub fn run(args: &ImportArgs, output: &mut Output) -> Result<u8, End> {
             return Err(e.into());
         }
     };
-    let mut stored = 0;
+    if args.replace {
+        store.reclaim(Budget::default())?;
+    }
+    let mut stored = 0u64;
     for stream in store.recording(&options.name)?.streams()? {
-        stored += stream.stored_bytes()?;
+        stored = stored.saturating_add(stream.stored_bytes()?);
     }
     store.close()?;
     report(args, &options, &imported, input.bytes(), Some(stored), started, output)?;
@@ -92,6 +88,7 @@ fn options(args: &ImportArgs) -> Result<ImportOptions, Error> {
     options.stream_by = args.stream_by.clone();
     options.iteration = args.iteration.clone();
     options.chunk_bytes = args.chunk_size;
+    options.replaces = args.replace;
     options.read.types = args.types.clone();
     options.read.infer_rows = args.infer_rows;
     options.read.delimiter = args.delimiter;
