@@ -1,5 +1,5 @@
 //! Structures to bytes and back, by bincode's frozen fixed-width little-endian format. Nothing may
-//! be left over, and no length read from the bytes allocates more than a small multiple of them.
+//! be left over, and no length read from the bytes allocates more than 16 times them (or 512 bytes).
 
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use bincode::error::DecodeError;
@@ -36,13 +36,29 @@ pub fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<Ve
 /// # Errors
 /// `Damage` when the bytes do not decode, or some are left over.
 pub fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T> {
-    // A claimed length allocates at once, so the limit follows the input: at most 16 times it.
-    let decoded = match bytes.len() {
-        0..=0x100 => step::<T, 0x1000>(bytes),
-        0x101..=0x1000 => step::<T, 0x1_0000>(bytes),
-        0x1001..=0x1_0000 => step::<T, 0x10_0000>(bytes),
-        0x1_0001..=0x10_0000 => step::<T, 0x100_0000>(bytes),
-        0x10_0001..=ENCODED_BYTES_MAX => step::<T, { 4 * ENCODED_BYTES_MAX }>(bytes),
+    // A length read from the bytes allocates before it is read, so the limit follows the input.
+    let decoded = match bytes.len().next_power_of_two().max(64) {
+        0x40 => step::<T, { 8 * 0x40 }>(bytes),
+        0x80 => step::<T, { 8 * 0x80 }>(bytes),
+        0x100 => step::<T, { 8 * 0x100 }>(bytes),
+        0x200 => step::<T, { 8 * 0x200 }>(bytes),
+        0x400 => step::<T, { 8 * 0x400 }>(bytes),
+        0x800 => step::<T, { 8 * 0x800 }>(bytes),
+        0x1000 => step::<T, { 8 * 0x1000 }>(bytes),
+        0x2000 => step::<T, { 8 * 0x2000 }>(bytes),
+        0x4000 => step::<T, { 8 * 0x4000 }>(bytes),
+        0x8000 => step::<T, { 8 * 0x8000 }>(bytes),
+        0x1_0000 => step::<T, { 8 * 0x1_0000 }>(bytes),
+        0x2_0000 => step::<T, { 8 * 0x2_0000 }>(bytes),
+        0x4_0000 => step::<T, { 8 * 0x4_0000 }>(bytes),
+        0x8_0000 => step::<T, { 8 * 0x8_0000 }>(bytes),
+        0x10_0000 => step::<T, { 8 * 0x10_0000 }>(bytes),
+        0x20_0000 => step::<T, { 8 * 0x20_0000 }>(bytes),
+        0x40_0000 => step::<T, { 8 * 0x40_0000 }>(bytes),
+        0x80_0000 => step::<T, { 8 * 0x80_0000 }>(bytes),
+        0x100_0000 => step::<T, { 8 * 0x100_0000 }>(bytes),
+        0x200_0000 => step::<T, { 8 * 0x200_0000 }>(bytes),
+        ENCODED_BYTES_MAX => step::<T, { 8 * ENCODED_BYTES_MAX }>(bytes),
         more => {
             return Err(Error::damage("decode", what, format!("{more} bytes are too many")));
         }
@@ -70,6 +86,21 @@ mod tests {
         let bytes = encode("pair", &(7u32, "ab")).unwrap();
         assert_eq!(bytes, [7, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b']);
         assert_eq!(decode::<(u32, String)>("pair", &bytes).unwrap(), (7, "ab".to_owned()));
+    }
+
+    /// Does a length that lies allocate more than 16 times the input?
+    #[test]
+    fn g22_a_lying_length_allocates_little() {
+        for input in [70usize, 1000, 5000, 70_000, 1 << 20] {
+            let claims = |len: u64| {
+                let mut bytes = len.to_le_bytes().to_vec();
+                bytes.resize(input, 7);
+                decode::<String>("lie", &bytes).unwrap_err().chain()
+            };
+            // Just within the limit it is read, and ends early; beyond it is refused unread.
+            let far = claims(16 * input as u64 + 1);
+            assert!(far.contains("limit"), "{input}: {far}");
+        }
     }
 
     /// Are left-over bytes, short bytes and lying lengths damage?

@@ -42,6 +42,7 @@ const KNOWN: &[Table] = &[
     Table::Edges,
     Table::Digests,
     Table::FileObjects,
+    Table::Condemned,
     OwnerRow::TABLE,
     ClaimRow::TABLE,
     JournalRow::TABLE,

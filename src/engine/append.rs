@@ -20,6 +20,10 @@ const OBJECT_RECORD_BYTES_MAX: u64 = 64;
 /// What a frame takes besides its records, at most.
 const FRAME_BYTES_EXTRA: u64 = 64;
 
+/// Leases on payloads that a journal names have this bit, so that recovery finds them apart from
+/// all others.
+pub(crate) const JOURNAL_LEASES: u64 = 1 << 63;
+
 /// One record to append.
 #[derive(Debug, Clone)]
 pub struct Append {

@@ -41,7 +41,7 @@ pub(crate) struct Condition {
     warnings: Mutex<Vec<Error>>,
 }
 
-/// Warnings kept; later ones are counted only.
+/// Warnings kept; later ones are dropped.
 const WARNINGS_MAX: usize = 64;
 
 impl Condition {

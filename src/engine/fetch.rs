@@ -126,6 +126,13 @@ fn read_part(
         let cause = format!("bytes {}..{} of {} were asked for", range.start, range.end, row.len);
         return Err(Error::invalid("fetch", place(object), cause));
     }
+    if row.codec != 0 {
+        let cause = format!("its bytes have codec {}, which this release does not know", row.codec);
+        return Err(Error::new(ErrorKind::NewerFormat, "fetch", place(object), cause));
+    }
+    if row.stored_len != row.len {
+        return Err(Error::damage("fetch", place(object), "it is stored raw in another length"));
+    }
     match row.place {
         Place::Inline => {
             let Some(inline) = snapshot.get::<InlineRow>(&object)? else {

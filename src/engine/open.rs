@@ -42,6 +42,7 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
         Err(e) => return Err(fail(e)),
     }
     let _lock = lock(&disk, root, options)?;
+    check_private("create", &disk, root, options)?;
     check_birthplace(&disk, root)?;
     let folders = options.limits.sealed_folders;
     let mut made = vec![layout::journal_dir(root), layout::tmp_dir(root), layout::owners_dir(root)];
@@ -136,22 +137,43 @@ fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Box<dyn 
     }
 }
 
-/// The path must hold a directory that is ours alone.
+/// The path must hold a directory, or a link to one, that no other user may enter.
+fn check_private(
+    operation: &'static str,
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+) -> Result<()> {
+    let fail = |e| Error::io(operation, root.display(), e);
+    let none = |cause| Err(Error::new(ErrorKind::NoStore, operation, root.display(), cause));
+    let named = disk.meta(root).map_err(fail)?;
+    let meta = match named {
+        // What a link leads to: `link/.` is looked at in its place.
+        Some(meta) if meta.kind == EntryKind::Other => {
+            disk.meta(&root.join(".")).map_err(fail)?.or(Some(meta))
+        }
+        named => named,
+    };
+    match meta {
+        None => none("nothing is there"),
+        Some(meta) if meta.kind != EntryKind::Directory => {
+            none("it is a file, not a store directory")
+        }
+        Some(meta) if meta.mode & 0o077 != 0 && !options.allow_shared_root => {
+            let cause = format!(
+                "other users may enter it (mode {:o}); close it to them, or allow a shared root",
+                meta.mode & 0o777
+            );
+            Err(Error::invalid(operation, root.display(), cause))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The path must hold a store.
 fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
-    let meta = disk.meta(root).map_err(|e| Error::io("open", root.display(), e))?;
+    check_private("open", disk, root, options)?;
     let none = |cause| Err(Error::new(ErrorKind::NoStore, "open", root.display(), cause));
-    let Some(meta) = meta else { return none("nothing is there") };
-    // A link to a store directory is as good as the directory: what it names is locked.
-    if meta.kind == EntryKind::File {
-        return none("it is a file, not a store directory");
-    }
-    if meta.kind == EntryKind::Directory && meta.mode & 0o077 != 0 && !options.allow_shared_root {
-        let cause = format!(
-            "other users may enter it (mode {:o}); close it to them, or allow a shared root",
-            meta.mode & 0o777
-        );
-        return Err(Error::invalid("open", root.display(), cause));
-    }
     let manifest = layout::manifest(root);
     let found = disk.meta(&manifest).map_err(|e| Error::io("open", manifest.display(), e))?;
     if found.is_none() {
@@ -165,20 +187,32 @@ fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()
 }
 
 /// What HEAD and the journal headers say, read before the manifest. Unreadable means no witness.
-fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Witness> {
+fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Result<Vec<Witness>> {
     disk.mark(Step::OpenWitness);
     let mut found: Vec<Witness> = read_head(disk, root).into_iter().collect();
     let dir = layout::journal_dir(root);
-    for entry in disk.list(&dir).unwrap_or_default() {
+    let entries = match disk.list(&dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(Error::io("open", dir.display(), e)),
+    };
+    for entry in entries {
         let path = dir.join(&entry.name);
-        if layout::parse_journal(&entry.name).is_some()
-            && let Ok(header) = journal::read_header(&**disk, &path)
-        {
-            let place = path.display().to_string();
-            found.push(Witness { place, store: header.store, commit: header.commit });
+        if layout::parse_journal(&entry.name).is_none() {
+            continue;
+        }
+        match journal::read_header(&**disk, &path) {
+            Ok(header) => {
+                let place = path.display().to_string();
+                found.push(Witness { place, store: header.store, commit: header.commit });
+            }
+            // Gone meanwhile, or torn at its birth. A disk that fails to answer is another matter:
+            // a witness that was not heard is not a witness that is not there.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Damage) => {}
+            Err(e) => return Err(e),
         }
     }
-    found
+    Ok(found)
 }
 
 fn check_integrity(options: &Options) -> CheckIntegrity {
@@ -202,7 +236,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     // Opening commits: on a full disk it needs the room that the ballast keeps.
     let ballast = Ballast::open(&disk, root, &options.limits)?;
     ballast.before_commit(&disk, root, &options.limits)?;
-    let seen = witnesses(&disk, root);
+    let seen = witnesses(&disk, root)?;
     disk.mark(Step::OpenManifest);
     let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
     disk.mark(Step::OpenOwnerLock);
@@ -241,7 +275,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
 pub(super) fn open_read_only(root: &Path, options: &Options) -> Result<Store> {
     let disk = options.disk_or_real();
     check_root(&disk, root, options)?;
-    let seen = witnesses(&disk, root);
+    let seen = witnesses(&disk, root)?;
     let manifest = Manifest::open_read_only(&disk, root, &manifest_options(options, seen))?;
     let core = Arc::new(core(disk, root, options, manifest, None)?);
     let inner = Inner { core, files: FileCache::default(), writer: None };

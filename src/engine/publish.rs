@@ -8,7 +8,7 @@
 use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 
-use super::append::JOURNAL_HOLDER;
+use super::append::{JOURNAL_HOLDER, JOURNAL_LEASES};
 use super::seal::{Content, SealedSet};
 use super::store::Store;
 use super::streams::{End, Streams, unknown};
@@ -200,7 +200,7 @@ impl Store {
         let set = self.seal_one(bytes)?;
         let digest = set.digests()[0];
         let committed = set.publish(self.files(), Step::PublishCommit, |w, objects| {
-            let lease = w.next_lease_id()?;
+            let lease = LeaseId(JOURNAL_LEASES | w.next_lease_id()?.0);
             let row = LeaseRow {
                 holder: JOURNAL_HOLDER.to_owned(),
                 purpose: "a payload that a journal names".to_owned(),

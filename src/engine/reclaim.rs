@@ -17,7 +17,7 @@ use super::store::Store;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::FileId;
-use crate::manifest::{FileRow, FileState, Reading};
+use crate::manifest::{CondemnedRow, FileRow, FileState, Reading};
 use crate::protection::Protection;
 use crate::vfs::Step;
 
@@ -83,11 +83,14 @@ impl Store {
 
 /// Files in `state`, at most `at_most`, with their rows.
 fn files_in(core: &Core, state: FileState, at_most: u64) -> Result<Vec<(FileId, FileRow)>> {
+    let snapshot = core.snapshot()?;
     let mut found = Vec::new();
-    core.snapshot()?.scan::<FileRow>(.., &mut |id, row| {
+    // The cost follows what was retired, not the store.
+    snapshot.scan::<CondemnedRow>(.., &mut |id, _| {
         if found.len() as u64 >= at_most {
             return Ok(ControlFlow::Break(()));
         }
+        let row = snapshot.require::<FileRow>(&id)?;
         if row.state == state {
             found.push((id, row));
         }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::append::JOURNAL_HOLDER;
+use super::append::JOURNAL_LEASES;
 use super::core::{Core, Me};
 use super::journals::{Adopted, unlink_journals};
 use super::merge::Merge;
@@ -75,7 +75,12 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
     }
     recovery.journals = found.len() as u64;
     let is_aside = !recovery.set_aside.is_empty();
-    let (mut streams, cuts) = tails(core, &mut merge, is_aside)?;
+    let is_new = |one: &Found| {
+        let aside = |state: &JournalState| matches!(state, JournalState::SetAside { .. });
+        aside(&one.state) && !aside(&one.row.state)
+    };
+    let is_cut_anew = found.iter().any(is_new);
+    let (mut streams, cuts) = tails(core, &mut merge, is_aside, is_cut_anew)?;
     recovery.records = streams.iter().map(|(_, end)| end.tail.len() as u64).sum();
     let mut stale = match_leases(core, &mut streams)?;
     if is_aside {
@@ -157,7 +162,12 @@ fn missing_file(path: &Path, error: Error) -> Error {
 }
 
 /// The tails, and the streams whose tail ends at a hole.
-fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<(Streams, Vec<Cursor>)> {
+fn tails(
+    core: &Core,
+    merge: &mut Merge,
+    allow_gap: bool,
+    is_cut_anew: bool,
+) -> Result<(Streams, Vec<Cursor>)> {
     let snapshot = core.snapshot()?;
     let mut streams = Streams::default();
     let mut cuts = Vec::new();
@@ -168,7 +178,7 @@ fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<(Streams, Ve
         let mut end = End::of(&row);
         let (tail, is_cut) = merge.tail(stream, &row, allow_gap)?;
         tail.into_iter().for_each(|record| end.push(record));
-        if is_cut || allow_gap {
+        if is_cut || is_cut_anew {
             // G5: a number behind the damage is not given again in the same generation.
             end.generation = end.generation.next().unwrap_or(end.generation);
             cuts.push(Cursor { stream, generation: end.generation, end: end.next() });
@@ -182,10 +192,8 @@ fn tails(core: &Core, merge: &mut Merge, allow_gap: bool) -> Result<(Streams, Ve
 fn match_leases(core: &Core, streams: &mut Streams) -> Result<Vec<LeaseId>> {
     let snapshot = core.snapshot()?;
     let mut free: HashMap<Digest, Vec<LeaseId>> = HashMap::new();
-    for (lease, row) in snapshot.list::<LeaseRow>(.., usize::MAX)? {
-        if row.holder != JOURNAL_HOLDER {
-            continue;
-        }
+    // Those of journals alone: the time follows the unsealed journals.
+    for (lease, row) in snapshot.list::<LeaseRow>(LeaseId(JOURNAL_LEASES).., usize::MAX)? {
         for object in &row.objects {
             if let Some(object) = snapshot.get::<ObjectRow>(object)? {
                 free.entry(object.digest).or_default().push(lease);

@@ -146,7 +146,12 @@ pub fn scan(disk: &dyn Disk, path: &Path, expect: &Expect, on_frame: OnFrame<'_>
 pub fn read_header(disk: &dyn Disk, path: &Path) -> Result<Header> {
     let file = disk.open(path, Access::Read).map_err(|e| unopened(path, e))?;
     let mut bytes = [0; HEADER_BYTES];
-    read_exact_at(&*file, &mut bytes, 0).map_err(|e| failed_read(path, e))?;
+    read_exact_at(&*file, &mut bytes, 0).map_err(|e| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            Error::damage("open", path.display(), "it ends inside its header")
+        }
+        _ => failed_read(path, e),
+    })?;
     Header::decode(&bytes).map_err(|fault| match fault {
         HeaderFault::Version(version) if version > VERSION => newer(path, version),
         fault => Error::damage("open", path.display(), format!("no header ({fault:?})")),

@@ -188,6 +188,10 @@ pub(super) fn classify(
         let cause = format!("the store has format {}, this release knows {FORMAT}", meta.format);
         return error(ErrorKind::NewerFormat, cause);
     }
+    if meta.single_file {
+        let cause = "it is one file, a layout that this release does not read".to_owned();
+        return error(ErrorKind::NewerFormat, cause);
+    }
     let unknown = match read_only {
         true => meta.features_read & !FEATURES_READ,
         false => meta.features_read & !FEATURES_READ | meta.features_write & !FEATURES_WRITE,

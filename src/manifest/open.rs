@@ -16,7 +16,7 @@ use super::read::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::protection::Protection;
-use crate::vfs::{Access, Disk, File, Held, Sharing, Step};
+use crate::vfs::{Access, Disk, File, FreshFile, Held, Sharing, Step};
 
 /// The format of the manifest's rows and of everything that they describe.
 pub const FORMAT: u16 = 1;
@@ -98,8 +98,12 @@ impl Manifest {
         // G14: after a failed write the cache may hold what the medium does not.
         if Protection::SyncBeforeTrust.is_on() {
             file.sync_data().map_err(fail("sync"))?;
-            file.evict().map_err(fail("evict"))?;
         }
+        // Nothing of it is read but from the medium.
+        let file: Arc<dyn File> = match Protection::SyncBeforeTrust.is_on() {
+            true => Arc::new(FreshFile::new(file)),
+            false => file,
+        };
         let len = check_header(&*file, &path)?;
         let halt = Halt::new(disk, path);
         let check = open.check_integrity.applies(len);

@@ -40,6 +40,12 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + PartialEq {
     /// Names every object that the row refers to; one named twice is one edge.
     fn edges(&self, to: &mut dyn FnMut(ObjectId));
 
+    /// What no row that was ever written says: such a row is damage when it is read. Whoever reads
+    /// numbers below it may add two of them.
+    fn excess(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What the row says against itself, if it does: such a row is not written.
     fn contradiction(&self) -> Option<String> {
         None
@@ -49,6 +55,15 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + PartialEq {
     fn derived(&self, key: &Self::Key, to: &mut dyn FnMut(Table, Vec<u8>)) {
         let _ = (key, to);
     }
+}
+
+/// The largest length, count or sequence that a row may hold.
+const NUMBER_MAX: u64 = 1 << 60;
+
+/// Whether one of `numbers` is larger than anything that fits on a disk.
+pub(super) fn exceeds(numbers: &[u64]) -> Option<&'static str> {
+    let is_over = numbers.iter().any(|number| *number > NUMBER_MAX);
+    is_over.then_some("a number in it is larger than any that is written")
 }
 
 /// Names the row at `key` in an error.
@@ -71,7 +86,11 @@ pub fn from_value<R: Row>(key: &[u8], value: &[u8]) -> Result<R> {
         Err(_) => format!("{} {key:02x?}", R::TABLE.name()),
     };
     let body = envelope::open(R::TABLE.number(), key, R::VERSION, value, &place)?;
-    codec::decode(R::TABLE.name(), body).map_err(|e| {
+    let row: R = codec::decode(R::TABLE.name(), body).map_err(|e| {
         crate::error::Error::damage("read", place(), "the row does not decode").with_source(e)
-    })
+    })?;
+    match row.excess() {
+        None => Ok(row),
+        Some(cause) => Err(crate::error::Error::damage("read", place(), cause)),
+    }
 }

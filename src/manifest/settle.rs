@@ -222,8 +222,9 @@ impl Write<'_> {
             let cause = format!("no object is left in it, and {} bytes are live", row.live);
             return Err(Error::damage("settle", place_of::<FileRow>(&file), cause));
         }
+        let old = row.clone();
         row.state = FileState::Condemned;
-        self.set_row(&file, &row)?;
+        self.change(&file, Some(&old), Some(&row))?;
         Ok(true)
     }
 }

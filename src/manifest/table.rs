@@ -101,6 +101,16 @@ tables! {
     Handoffs = 27, "handoffs";
     /// What was retired or set aside.
     Receipts = 28, "receipts";
+    /// Sealed files whose every byte was retired. Follows from the files' rows.
+    Condemned = 29, "condemned";
+    /// Frames of a journal that lies in the manifest; single-file layout.
+    Frames = 30, "frames";
+    /// Pages of objects that lie in the manifest; single-file layout.
+    Pages = 31, "pages";
+    /// Sealed files that hold a snapshot of all rows, or what changed since one.
+    Snapshots = 32, "snapshots";
+    /// Values of a name that were replaced.
+    History = 33, "history";
 }
 
 impl Table {
@@ -115,7 +125,7 @@ impl Table {
 
     /// Whether its rows follow from other rows, and are written by [`Write`](super::Write) alone.
     pub(super) const fn is_derived(self) -> bool {
-        matches!(self, Table::Edges | Table::Digests | Table::FileObjects)
+        matches!(self, Table::Edges | Table::Digests | Table::FileObjects | Table::Condemned)
     }
 }
 

@@ -10,7 +10,9 @@ use super::halt::Halt;
 use super::key::{CountersKey, EdgeKey, Key};
 use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
 use super::row::{Row, place_of, to_value};
-use super::rows::{CountersRow, DigestRow, EdgeRow, FileObjectRow, OwnerEnd, OwnerRow};
+use super::rows::{
+    CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, OwnerEnd, OwnerRow,
+};
 use super::settle::Unsettled;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
@@ -130,7 +132,12 @@ impl<'t> Write<'t> {
     }
 
     /// Makes `old` of the row at `key` into `new`, with its edges and index rows.
-    fn change<R: Row>(&mut self, key: &R::Key, old: Option<&R>, new: Option<&R>) -> Result<()> {
+    pub(super) fn change<R: Row>(
+        &mut self,
+        key: &R::Key,
+        old: Option<&R>,
+        new: Option<&R>,
+    ) -> Result<()> {
         let key_bytes = key.to_bytes();
         let (before, after) = (edges_of(old), edges_of(new));
         for object in after.difference(&before) {
@@ -149,8 +156,9 @@ impl<'t> Write<'t> {
             let value = match table {
                 Table::Digests => to_value(index, &DigestRow)?,
                 Table::FileObjects => to_value(index, &FileObjectRow)?,
+                Table::Condemned => to_value(index, &CondemnedRow)?,
                 other => {
-                    let cause = "only digests and file_objects follow from other rows";
+                    let cause = "no row of this table follows from others";
                     return Err(Error::invalid("write", other.name(), cause));
                 }
             };

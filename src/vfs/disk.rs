@@ -128,6 +128,11 @@ pub trait File: Debug + Send + Sync {
     fn sync_all(&self) -> io::Result<()>;
     /// Drops clean cached pages, so that the next read comes from the medium.
     fn evict(&self) -> io::Result<()>;
+    /// The same for a part of the file; more may be dropped.
+    fn evict_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        let _ = (offset, len);
+        self.evict()
+    }
     /// Takes a lock if nobody else holds a conflicting one.
     fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool>;
     /// Waits for a lock.

@@ -13,6 +13,7 @@
 mod aligned;
 mod counts;
 mod disk;
+mod fresh;
 mod io;
 mod real;
 mod real_file;
@@ -28,6 +29,7 @@ pub use counts::{Counts, Operation};
 pub use disk::{
     Access, DirectIo, Disk, Entry, EntryKind, File, Held, Identity, LockRange, Meta, Sharing, Space,
 };
+pub use fresh::FreshFile;
 pub use io::{read_exact_at, read_whole, write_all_at};
 pub use real::RealDisk;
 pub use step::Step;

@@ -74,14 +74,16 @@ pub(super) fn sync_all(file: &fs::File) -> io::Result<()> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn evict(file: &fs::File) -> io::Result<()> {
+fn evict(file: &fs::File, offset: u64, len: u64) -> io::Result<()> {
     use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-    posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+    let bounds = i64::try_from(offset).and_then(|offset| Ok((offset, i64::try_from(len)?)));
+    let (offset, len) = bounds.map_err(io::Error::other)?;
+    posix_fadvise(file, offset, len, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
     Ok(())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn evict(_file: &fs::File) -> io::Result<()> {
+fn evict(_file: &fs::File, _offset: u64, _len: u64) -> io::Result<()> {
     Ok(())
 }
 
@@ -118,7 +120,12 @@ impl File for RealFile {
     }
 
     fn evict(&self) -> io::Result<()> {
-        evict(&self.file)
+        // A length of 0 reaches to the end.
+        evict(&self.file, 0, 0)
+    }
+
+    fn evict_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        evict(&self.file, offset, len)
     }
 
     fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {

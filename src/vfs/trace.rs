@@ -357,6 +357,10 @@ impl File for TraceFile {
         self.plain(Operation::Evict, 0, self.inner.evict())
     }
 
+    fn evict_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.plain(Operation::Evict, offset, self.inner.evict_range(offset, len))
+    }
+
     fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
         let result = self.inner.try_lock(range, sharing);
         self.saw(Operation::Lock, range.start, 0, told(&result, |got| u64::from(*got)));

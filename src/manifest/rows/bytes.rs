@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::ids::{CommitSeq, FileId, ObjectId, UniqueId};
 use crate::manifest::key::{EdgeKey, Key};
-use crate::manifest::row::Row;
+use crate::manifest::row::{Row, exceeds};
 use crate::manifest::table::Table;
 
 /// Where an object's bytes lie.
@@ -43,6 +43,9 @@ impl Row for ObjectRow {
     const TABLE: Table = Table::Objects;
     const VERSION: u8 = 1;
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
+    fn excess(&self) -> Option<&'static str> {
+        exceeds(&[self.len, self.stored_len])
+    }
     fn derived(&self, key: &ObjectId, to: &mut dyn FnMut(Table, Vec<u8>)) {
         to(Table::Digests, (self.digest.prefix(), *key).to_bytes());
         if let Place::Extent { file, .. } = self.place {
@@ -124,6 +127,14 @@ impl Row for FileRow {
     const TABLE: Table = Table::Files;
     const VERSION: u8 = 1;
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
+    fn derived(&self, key: &FileId, to: &mut dyn FnMut(Table, Vec<u8>)) {
+        if self.state != FileState::Sealed {
+            to(Table::Condemned, key.to_bytes());
+        }
+    }
+    fn excess(&self) -> Option<&'static str> {
+        exceeds(&[self.len, self.framing, self.live, self.dead])
+    }
     fn contradiction(&self) -> Option<String> {
         // P10: every byte of a file is counted in exactly one class.
         let Self { len, framing, live, dead, .. } = self;
@@ -132,6 +143,17 @@ impl Row for FileRow {
             format!("framing {framing} + live {live} + dead {dead} is not its length {len}")
         })
     }
+}
+
+/// A file holds no live byte. Follows from the file's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CondemnedRow;
+
+impl Row for CondemnedRow {
+    type Key = FileId;
+    const TABLE: Table = Table::Condemned;
+    const VERSION: u8 = 1;
+    fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }
 
 /// An object lies in a file. Follows from the object's row.

@@ -15,7 +15,8 @@ mod recordings;
 mod store;
 
 pub use bytes::{
-    DigestRow, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place,
+    CondemnedRow, DigestRow, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow, ObjectRow,
+    Place,
 };
 pub use journals::{JournalRow, JournalState, LeaseRow};
 pub use recordings::{

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CheckpointId, Generation, ObjectId, Ordinal, RecordingId, Sequence, StreamId};
-use crate::manifest::row::Row;
+use crate::manifest::row::{Row, exceeds};
 use crate::manifest::table::Table;
 
 /// How far a recording is.
@@ -92,6 +92,9 @@ impl Row for StreamRow {
     type Key = StreamId;
     const TABLE: Table = Table::Streams;
     const VERSION: u8 = 1;
+    fn excess(&self) -> Option<&'static str> {
+        exceeds(&[self.sealed_upto.0, self.next_ordinal.0])
+    }
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }
 
@@ -120,6 +123,9 @@ impl Row for ChunkRow {
     type Key = (StreamId, Ordinal);
     const TABLE: Table = Table::Chunks;
     const VERSION: u8 = 1;
+    fn excess(&self) -> Option<&'static str> {
+        exceeds(&[self.first.0, self.rows, self.rows_written, self.raw_len])
+    }
     fn edges(&self, to: &mut dyn FnMut(ObjectId)) {
         to(self.object);
         self.payloads.iter().copied().for_each(to);

@@ -33,6 +33,10 @@ impl Row for MetaRow {
     type Key = StoreKey;
     const TABLE: Table = Table::Meta;
     const VERSION: u8 = 1;
+    fn excess(&self) -> Option<&'static str> {
+        let fits = self.sealed_folders.is_power_of_two() && self.sealed_folders <= 256;
+        (!fits).then_some("its number of sealed folders is none that a store has")
+    }
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }
 
