@@ -8,7 +8,7 @@ use super::look::{Look, place_of};
 use super::report::Severity;
 use crate::digest::Digest;
 use crate::error::Result;
-use crate::ids::{FileId, ObjectId, RecordingId};
+use crate::ids::{FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, InlineRow, JournalRow, Key,
     LeaseRow, ObjectRow, OwnerRow, Place, Raw, Reading, ReceiptRow, RecordingNameRow, RecordingRow,
@@ -68,7 +68,10 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
     each_whole::<OwnerRow>(look, snapshot, &mut |_, _, row| raise(&mut used.epoch, row.epoch))?;
     each_whole::<ClaimRow>(look, snapshot, &mut |_, _, row| raise(&mut used.epoch, row.epoch))?;
     each_whole::<JournalRow>(look, snapshot, &mut |_, _, _| Ok(()))?;
-    each_whole::<LeaseRow>(look, snapshot, &mut |_, key, _| raise(&mut used.lease, *key))?;
+    each_whole::<LeaseRow>(look, snapshot, &mut |_, key, _| {
+        // The highest bit tells the leases of journals from all others; it is no part of the count.
+        raise(&mut used.lease, LeaseId(key.0 & !(1 << 63)))
+    })?;
     each_whole::<RecordingRow>(look, snapshot, &mut |look, key, row| {
         raise(&mut used.recording, *key)?;
         check_recording(look, snapshot, *key, row)

@@ -45,19 +45,9 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
     check_private("create", &disk, root, options)?;
     check_birthplace(&disk, root)?;
     let folders = options.limits.sealed_folders;
-    let mut made = vec![layout::journal_dir(root), layout::tmp_dir(root), layout::owners_dir(root)];
-    made.push(layout::sealed_dir(root));
-    made.extend((0..folders).map(|folder| layout::sealed_folder(root, folder)));
-    for path in made {
-        match disk.mkdir(&path) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(Error::io("create", path.display(), e)),
-        }
-    }
-    for path in [layout::sealed_dir(root), root.to_owned()] {
-        disk.sync_dir(&path).map_err(|e| Error::io("sync", path.display(), e))?;
-    }
+    make_folders(&disk, root, folders)?;
+    // Also those that an interrupted creation made and never synced.
+    sync_folders(&disk, root)?;
     let (millis, random) = super::core::parts(&disk)?;
     let birth = Birth {
         store: StoreId::from_parts(millis, random),
@@ -76,6 +66,31 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
         _ => Path::new("."),
     };
     disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))
+}
+
+/// Makes the folders that are missing: all of them at birth, and those that a copy of the store left
+/// out because they were empty.
+fn make_folders(disk: &Arc<dyn Disk>, root: &Path, folders: u16) -> Result<()> {
+    let mut wanted =
+        vec![layout::journal_dir(root), layout::tmp_dir(root), layout::owners_dir(root)];
+    wanted.push(layout::sealed_dir(root));
+    wanted.extend((0..folders).map(|folder| layout::sealed_folder(root, folder)));
+    let mut any = false;
+    for path in wanted {
+        let fail = |e| Error::io("create", path.display(), e);
+        if disk.meta(&path).map_err(fail)?.is_none() {
+            disk.mkdir(&path).map_err(fail)?;
+            any = true;
+        }
+    }
+    if any { sync_folders(disk, root) } else { Ok(()) }
+}
+
+fn sync_folders(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+    for path in [layout::sealed_dir(root), root.to_owned()] {
+        disk.sync_dir(&path).map_err(|e| Error::io("sync", path.display(), e))?;
+    }
+    Ok(())
 }
 
 /// Nothing may be there but what an interrupted creation left.
@@ -239,6 +254,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     let seen = witnesses(&disk, root)?;
     disk.mark(Step::OpenManifest);
     let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
+    make_folders(&disk, root, manifest.meta().sealed_folders)?;
     disk.mark(Step::OpenOwnerLock);
     let (owner, own_lock) = OwnLock::take(&disk, root)?;
     disk.mark(Step::OpenEpoch);

@@ -183,3 +183,19 @@ fn a_large_payload_is_sealed_first_and_survives() {
     assert_eq!(read(&store, stream), [large, b"small".to_vec()]);
     assert!(store.accounts().unwrap().are_closed());
 }
+
+/// Does a copy that left out the empty folders open, and work?
+#[test]
+fn a_copy_without_its_empty_folders_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run.stone");
+    Store::options().limits(small()).create(&root).unwrap().close().unwrap();
+    for name in ["tmp", "owners", "journal", "sealed/00", "sealed/01", "sealed"] {
+        std::fs::remove_dir(root.join(name)).unwrap();
+    }
+    let store = Store::options().limits(small()).open(&root).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    append(&store, stream, &[3; 500]);
+    store.publish_chunks(vec![chunk(&store, stream, 1)]).unwrap();
+    assert_eq!(read(&store, stream), [vec![3; 500]]);
+}
