@@ -190,8 +190,8 @@ fn place_breaches(path: &str, text: &str, read: &dyn Fn(&str) -> Option<String>)
     let mut breaches = Vec::new();
     for quoted in text.split('`').skip(1).step_by(2) {
         let (file, item) = quoted.split_once(':').unwrap_or((quoted, ""));
-        let rust =
-            (file.starts_with("src/") || file.starts_with("tests/")) && file.ends_with(".rs");
+        let folders = ["src/", "tests/", "examples/"];
+        let rust = folders.iter().any(|f| file.starts_with(f)) && file.ends_with(".rs");
         if !rust || quoted.contains(char::is_whitespace) {
             continue;
         }
