@@ -328,6 +328,28 @@ fn a_bad_input_changes_nothing() {
     assert_eq!(stdout(&run(&["export", &store, "w"])), "a\n1\n2\nwarm\n");
 }
 
+/// Can a value that names a stream, or a column, move the cursor of whoever lists or imports it?
+#[test]
+fn names_from_a_file_are_harmless_on_a_terminal() {
+    let home = Home::new();
+    let store = home.text("n.stone");
+    let content = "who,\"x\x1b[7m\"\na,1\n\"b\x1b[2J\nc\",2\n";
+    let file = home.file("n.csv", content);
+    let imported = run(&["import", &store, &file, "--stream-by", "who", "-v"]);
+    assert_code(&imported, 0);
+    for output in [&imported, &run(&["ls", &store, "n", "-v"])] {
+        assert!(!stdout(output).contains('\x1b'), "{}", stdout(output));
+        assert!(stdout(output).contains("b\\u{1b}[2J\\nc"), "{}", stdout(output));
+    }
+    assert_eq!(stdout(&run(&["export", &store, "n"])).replace('"', ""), content.replace('"', ""));
+    let absent = run(&["cat", &store, "n", "--stream", "\x1b[2J"]);
+    assert_code(&absent, 1);
+    assert!(!stderr(&absent).contains('\x1b'), "{}", stderr(&absent));
+    let named = run(&["import", &store, &file, "--name", "two\nlines"]);
+    assert_code(&named, 2);
+    assert!(stderr(&named).contains("control character"), "{}", stderr(&named));
+}
+
 /// Does a dry run say what would happen and write nothing, not even a store?
 #[test]
 fn a_dry_run_writes_nothing() {

@@ -170,3 +170,23 @@ fn an_endless_row_stops_at_the_bound() {
     let fits = format!("a\n\"{}\"\n", "x\n".repeat(40_000));
     assert_eq!(round_trip(Format::Csv, &fits, small).unwrap(), fits);
 }
+
+/// Can a line of very many keys, or a header of very many commas, hold up an import or fill memory?
+#[test]
+fn g22_very_many_columns_are_refused_at_once() {
+    let keys: Vec<String> = (0..200_000).map(|n| format!("\"k{n}\":1")).collect();
+    let line = format!("{{{}}}\n", keys.join(","));
+    let started = std::time::Instant::now();
+    let error = refusal(Format::Jsonl, &line, options());
+    assert!(error.contains("column \"k4096\": 4096 columns are the most"), "{error}");
+    let mut few = options();
+    few.infer_rows = 1;
+    let error = refusal(Format::Jsonl, &format!("{{\"a\":1}}\n{line}"), few.clone());
+    assert!(error.contains("row 1) column \"k0\": none of the first 1 rows"), "{error}");
+    let odd = refusal(Format::Jsonl, "{\"a\":1}\n{\"b\\u001b[1m\":1}\n", few);
+    assert!(!odd.contains('\x1b'), "{odd:?}");
+    let error = refusal(Format::Csv, &format!("{}\n1\n", ",".repeat(1 << 20)), options());
+    assert_eq!(error, "import input line 1 (row 0): it has 1048577 columns; 4096 is the most");
+    println!("{:?}", started.elapsed());
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}

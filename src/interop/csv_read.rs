@@ -11,7 +11,7 @@ use super::guess::Guess;
 use super::options::ReadOptions;
 use super::plan::{self, Missing, Plan, RowPlace};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::FieldType;
+use crate::format::column::{FIELDS_MAX, FieldType};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -97,6 +97,11 @@ impl<R: Read> CsvReader<R> {
         if self.read_record()?.is_none() {
             let place = &self.options.source;
             return Err(Error::new(ErrorKind::Input, "import", place, "it has no header line"));
+        }
+        // Before anything is made of each: a header may be nothing but commas.
+        if self.record.len() > FIELDS_MAX {
+            let cause = format!("it has {} columns; {FIELDS_MAX} is the most", self.record.len());
+            return Err(plan::wrong(&self.options, at, cause));
         }
         for (number, bytes) in self.record.iter().enumerate() {
             let name = text_of(&self.options, at, &format!("number {number}"), bytes)?;

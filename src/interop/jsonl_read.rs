@@ -76,14 +76,7 @@ impl<R: Read> JsonlReader<R> {
         let at = RowPlace { row: self.row, line };
         self.row += 1;
         cells.clear();
-        let (values, unknown) = parse(&self.options, at, &self.text, &self.columns)?;
-        if let Some((key, _)) = unknown.first() {
-            let cause = format!(
-                "none of the first {} rows has this key; to accept it: --type {key}=string",
-                self.options.infer_rows
-            );
-            return Err(plan::wrong_at(&self.options, at, key, cause));
-        }
+        let (values, _) = parse(&self.options, at, &self.text, &self.columns, Keys::AllKnown)?;
         for (plan, value) in self.plans.iter_mut().zip(values) {
             match value.map(RawValue::get) {
                 None => plan.met(&Missing::Absent),
@@ -107,7 +100,8 @@ impl<R: Read> JsonlReader<R> {
             let Some(line) = self.read_line()? else { break };
             bytes += self.text.len() + 64;
             let at = RowPlace { row: self.sample.len() as u64, line };
-            let (values, unknown) = parse(&self.options, at, &self.text, &self.columns)?;
+            let (values, unknown) =
+                parse(&self.options, at, &self.text, &self.columns, Keys::MoreMayCome)?;
             for (guess, value) in guesses.iter_mut().zip(values) {
                 see(guess, value);
             }
@@ -115,12 +109,7 @@ impl<R: Read> JsonlReader<R> {
                 let mut guess = Guess::of_json();
                 see(&mut guess, Some(value));
                 guesses.push(guess);
-                let number = self.columns.len();
-                if number == FIELDS_MAX {
-                    let cause = format!("{FIELDS_MAX} columns are the most");
-                    return Err(plan::wrong_at(&self.options, at, &key, cause));
-                }
-                self.columns.insert(key.clone(), number);
+                self.columns.insert(key.clone(), self.columns.len());
                 self.plans.push(plan_of(&self.options, key));
             }
             self.sample.push_back((std::mem::take(&mut self.text), line));
@@ -221,15 +210,47 @@ fn parse<'a>(
     at: RowPlace,
     text: &'a [u8],
     columns: &HashMap<String, usize>,
+    keys: Keys,
 ) -> Result<Parsed<'a>> {
+    let unknown_max = match keys {
+        Keys::AllKnown => 0,
+        Keys::MoreMayCome => FIELDS_MAX.saturating_sub(columns.len()),
+    };
+    let mut refused = None;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let parsed = deserializer.deserialize_map(RowVisitor { columns });
+    let visitor = RowVisitor { columns, unknown_max, refused: &mut refused };
+    let parsed = deserializer.deserialize_map(visitor);
     let parsed = parsed.and_then(|parsed| deserializer.end().map(|()| parsed));
-    parsed.map_err(|e| plan::wrong(options, at, format!("it is not a JSON object: {e}")))
+    parsed.map_err(|e| match refused {
+        Some(key) => refuse_key(options, at, &key, keys),
+        None => plan::wrong(options, at, format!("it is not a JSON object: {e}")),
+    })
+}
+
+fn refuse_key(options: &ReadOptions, at: RowPlace, key: &str, keys: Keys) -> Error {
+    let cause = match keys {
+        Keys::AllKnown => format!(
+            "none of the first {} rows has this key; to accept it: --type {}=string",
+            options.infer_rows,
+            plan::word(&plan::shortened(key))
+        ),
+        Keys::MoreMayCome => format!("{FIELDS_MAX} columns are the most"),
+    };
+    plan::wrong_at(options, at, &plan::shortened(key), cause)
+}
+
+/// Whether a row may have keys that no row before it had.
+#[derive(Debug, Clone, Copy)]
+enum Keys {
+    MoreMayCome,
+    AllKnown,
 }
 
 struct RowVisitor<'c> {
     columns: &'c HashMap<String, usize>,
+    unknown_max: usize,
+    /// The key that was one too many: nothing behind it is read.
+    refused: &'c mut Option<String>,
 }
 
 impl<'de> Visitor<'de> for RowVisitor<'_> {
@@ -243,6 +264,13 @@ impl<'de> Visitor<'de> for RowVisitor<'_> {
         let mut values = vec![None; self.columns.len()];
         let mut unknown: Vec<(String, &'de RawValue)> = Vec::new();
         while let Some(key) = map.next_key_seed(KeySeed { columns: self.columns })? {
+            if let Err(key) = &key
+                && unknown.len() == self.unknown_max
+                && unknown.iter().all(|(known, _)| known != key)
+            {
+                *self.refused = Some(key.clone());
+                return Err(A::Error::custom("a key too many"));
+            }
             let value: &'de RawValue = map.next_value()?;
             match key {
                 Ok(column) => match values.get_mut(column) {

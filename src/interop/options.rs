@@ -82,7 +82,11 @@ impl ReadOptions {
     pub fn check(&self) -> Result<()> {
         let mut seen = std::collections::HashSet::new();
         if let Some((column, _)) = self.types.iter().find(|(column, _)| !seen.insert(column)) {
-            return Err(Error::invalid("import", format!("--type {column}"), "it is given twice"));
+            return Err(Error::invalid(
+                "import",
+                format!("--type {column:?}"),
+                "it is given twice",
+            ));
         }
         if self.infer_rows == 0 {
             return Err(Error::invalid("import", "--infer-rows", "give at least 1"));

@@ -1,5 +1,7 @@
 //! The columns of an input: name, type, how a missing value is spelled, and what a conflict says.
 
+use std::borrow::Cow;
+
 use super::options::ReadOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Field, FieldType, Schema};
@@ -90,9 +92,15 @@ pub fn conflict(options: &ReadOptions, at: RowPlace, plan: &Plan, text: &str) ->
     let cause = format!(
         "{:?} is not {wanted}, {origin}; to accept it: --type {}={way_out}",
         shortened(text),
-        plan.name
+        word(&plan.name)
     );
     wrong_at(options, at, &plan.name, cause)
+}
+
+/// A name as a word of a command line: quoted unless it is plain.
+pub fn word(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.chars().all(is_plain) { name.into() } else { format!("{name:?}").into() }
 }
 
 /// A text short enough for a message.
@@ -109,8 +117,8 @@ pub fn check_given(options: &ReadOptions, plans: &[Plan]) -> Result<()> {
     for (column, _) in &options.types {
         if !plans.iter().any(|plan| plan.name == *column) {
             let names = plans.iter().map(|plan| plan.name.as_str()).collect::<Vec<_>>().join(", ");
-            let cause = format!("there is no such column; there are {}", shortened(&names));
-            return Err(Error::invalid("import", format!("--type {column}"), cause));
+            let cause = format!("there is no such column; there are {:?}", shortened(&names));
+            return Err(Error::invalid("import", format!("--type {column:?}"), cause));
         }
     }
     Ok(())

@@ -6,7 +6,6 @@ use super::draft::{add_stream, check_name};
 use super::filling::{Filling, Sealed};
 use super::remove::remove;
 use super::replace::replace;
-use super::schema::stream_schema;
 use super::status::set_status;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +23,9 @@ const BATCH_BYTES_MAX: u64 = 16 << 20;
 const HELD_BYTES_MAX: u64 = 64 << 20;
 /// The most streams of one recording that is filled in bulk.
 pub const BULK_STREAMS_MAX: usize = 10_000;
+/// And the most columns of all of them together, iterations included: an open column takes about
+/// 160 bytes before its first value.
+pub const BULK_COLUMNS_MAX: usize = 1 << 18;
 
 /// A running recording that is filled in bulk. Dropped, it stays *running* with what was
 /// published; [`Bulk::discard`] removes it.
@@ -36,9 +38,22 @@ pub struct Bulk {
     chunk_bytes: u64,
     fillings: Vec<Filling>,
     positions: HashMap<String, usize>,
+    columns: usize,
     held_bytes: u64,
     ready: Vec<(usize, Sealed)>,
     ready_bytes: u64,
+}
+
+/// Whether so many streams of so many columns in all can be open at once; says the way out.
+pub(super) fn check_open(streams: usize, columns: usize) -> std::result::Result<(), String> {
+    let what = if streams > BULK_STREAMS_MAX {
+        format!("{BULK_STREAMS_MAX} streams are the most")
+    } else if columns > BULK_COLUMNS_MAX {
+        format!("{columns} columns of {streams} streams; {BULK_COLUMNS_MAX} in all are the most")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{what}: choose streams by something of fewer values, or record fewer columns"))
 }
 
 impl Bulk {
@@ -52,6 +67,7 @@ impl Bulk {
     ) -> Self {
         let named = fillings.iter().enumerate();
         let positions = named.map(|(at, filling)| (filling.name.clone(), at)).collect();
+        let columns = fillings.iter().map(|filling| filling.schema().fields().len() + 1).sum();
         Self {
             store,
             id,
@@ -60,6 +76,7 @@ impl Bulk {
             chunk_bytes,
             fillings,
             positions,
+            columns,
             held_bytes: 0,
             ready: Vec::new(),
             ready_bytes: 0,
@@ -81,19 +98,18 @@ impl Bulk {
     ///
     /// # Errors
     /// `Invalid` for a blank, overlong or repeated name; `LimitExceeded` past
-    /// [`BULK_STREAMS_MAX`].
+    /// [`BULK_STREAMS_MAX`] and [`BULK_COLUMNS_MAX`].
     pub fn add_stream(&mut self, name: &str) -> Result<usize> {
         check_name("stream", name)?;
         let place = || format!("stream {name:?}");
         if self.positions.contains_key(name) {
             return Err(Error::invalid("record", place(), "the name is used twice"));
         }
-        if self.fillings.len() == BULK_STREAMS_MAX {
-            let cause = format!("{BULK_STREAMS_MAX} streams are the most");
-            return Err(Error::new(ErrorKind::LimitExceeded, "record", place(), cause));
-        }
-        let all: Vec<String> = self.schema.fields().iter().map(|f| f.name.clone()).collect();
-        let schema = stream_schema(&self.schema, name, &all)?;
+        let columns = self.schema.fields().len() + 1;
+        check_open(self.fillings.len() + 1, self.columns + columns)
+            .map_err(|cause| Error::new(ErrorKind::LimitExceeded, "record", place(), cause))?;
+        self.columns += columns;
+        let schema = self.schema.clone();
         let position = self.fillings.len();
         self.fillings.push(Filling::new(None, name.to_owned(), schema));
         self.positions.insert(name.to_owned(), position);
@@ -118,9 +134,9 @@ impl Bulk {
             let cause = format!("there is no stream number {stream}");
             return Err(Error::invalid("append", format!("{:?}", self.name), cause));
         };
-        let before = filling.raw_len();
+        let before = filling.held_len();
         let sealed = filling.push(iteration, values, self.chunk_bytes)?;
-        self.held_bytes = self.held_bytes - before + filling.raw_len();
+        self.held_bytes = self.held_bytes - before + filling.held_len();
         if let Some(sealed) = sealed {
             self.ready(stream, sealed);
         }
@@ -133,14 +149,14 @@ impl Bulk {
     }
 
     fn seal_fullest(&mut self) -> Result<()> {
-        let fullest = self.fillings.iter().enumerate().max_by_key(|(_, f)| f.raw_len());
+        let fullest = self.fillings.iter().enumerate().max_by_key(|(_, f)| f.held_len());
         let Some(at) = fullest.map(|(at, _)| at) else { return Ok(()) };
         self.seal(at)
     }
 
     fn seal(&mut self, stream: usize) -> Result<()> {
         let Some(filling) = self.fillings.get_mut(stream) else { return Ok(()) };
-        let before = filling.raw_len();
+        let before = filling.held_len();
         if let Some(sealed) = filling.seal()? {
             self.held_bytes -= before;
             self.ready(stream, sealed);
@@ -247,5 +263,45 @@ impl Bulk {
     /// Nothing of it is there when this returns; bytes are given back by reclaim.
     pub fn discard(self) -> Result<()> {
         remove(&self.store, &self.name, Some(self.id), "it was discarded before its end").map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::column::{Field, FieldType};
+
+    fn bulk(columns: usize, chunk_bytes: u64) -> (tempfile::TempDir, Bulk) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(dir.path().join("run.stone")).unwrap();
+        let fields = (0..columns).map(|n| Field::new(format!("f{n}"), FieldType::F64).nullable());
+        let schema = Schema::new(fields.collect()).unwrap();
+        let bulk = store.record("run", &schema).chunk_bytes(chunk_bytes).start_bulk().unwrap();
+        (dir, bulk)
+    }
+
+    /// Are missing values, of which a record tells in one bit, counted as the memory they take?
+    #[test]
+    fn missing_values_count_as_the_memory_they_take() {
+        let (_dir, mut bulk) = bulk(4000, u64::MAX);
+        let stream = bulk.add_stream("s").unwrap();
+        let row = vec![Value::Missing; 4000];
+        for at in 0..100 {
+            bulk.push(stream, at, &row).unwrap();
+        }
+        assert!(bulk.held_bytes >= 100 * 4000 * 8, "{} bytes", bulk.held_bytes);
+        bulk.flush().unwrap();
+        assert_eq!(bulk.held_bytes, 0);
+    }
+
+    /// Do many streams of many columns end in a refusal that says the way out, or in no memory?
+    #[test]
+    fn streams_times_columns_are_bounded() {
+        let (_dir, mut bulk) = bulk(4000, 1 << 20);
+        let refused = (0..BULK_STREAMS_MAX).find_map(|n| bulk.add_stream(&format!("s{n}")).err());
+        let refused = refused.unwrap();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
+        assert!(refused.to_string().contains("fewer values"), "{refused}");
+        assert_eq!(bulk.fillings.len(), BULK_COLUMNS_MAX / 4001);
     }
 }

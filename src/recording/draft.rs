@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, check_open};
 use super::filling::Filling;
 use super::recorder::Recorder;
 use super::schema::stream_schema;
@@ -88,11 +88,14 @@ impl NewRecording {
     /// chunks. Streams may be added later.
     ///
     /// # Errors
-    /// As [`NewRecording::start`].
+    /// As [`NewRecording::start`]; `LimitExceeded` for more streams or columns than can be open.
     ///
     /// # Durability
     /// As there.
     pub fn start_bulk(self) -> Result<Bulk> {
+        let columns = self.streams.iter().map(|(_, fields)| fields.len() + 1).sum();
+        check_open(self.streams.len(), columns)
+            .map_err(|cause| Error::new(ErrorKind::LimitExceeded, "record", self.place(), cause))?;
         let (id, fillings) = self.begin()?;
         Ok(Bulk::new(self.store, id, self.name, self.schema, self.chunk_bytes, fillings))
     }
@@ -135,7 +138,7 @@ impl NewRecording {
 
     /// REC2: finds every error before anything is written. Returns each stream's schema.
     fn check(&self) -> Result<Vec<Schema>> {
-        check_name("recording", &self.name)?;
+        check_recording_name(&self.name)?;
         if self.chunk_bytes == 0 {
             return Err(Error::invalid("record", self.place(), "chunk_bytes is zero"));
         }
@@ -181,7 +184,18 @@ pub(super) fn add_stream(
     Ok(stream)
 }
 
-/// Whether a recording or stream can be called so.
+/// Whether a recording can be called so.
+pub(super) fn check_recording_name(name: &str) -> Result<()> {
+    check_name("recording", name)?;
+    if name.contains(char::is_control) {
+        let cause = "its name has a control character";
+        return Err(Error::invalid("record", format!("recording {name:?}"), cause));
+    }
+    Ok(())
+}
+
+/// Whether a stream can be called so. Streams are named by values of others' files, so that any
+/// character is kept; whoever prints a name sees to it.
 pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     let place = format!("{what} {name:?}");
     if name.trim().is_empty() {

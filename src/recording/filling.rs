@@ -1,7 +1,8 @@
 //! The open end of one stream: records since its last chunk, column by column.
 //!
-//! Where chunks end is a function of the records and of `chunk_bytes` alone, never of barriers or
-//! timing, so equal runs give equal chunks.
+//! A chunk ends where the next record would pass `chunk_bytes`, never at a barrier or by timing, so
+//! equal runs give equal chunks. Ending a recording, and in bulk a flush or a lack of memory, end
+//! one earlier.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,9 @@ impl Filling {
         self.first + self.builder.rows()
     }
 
-    pub fn raw_len(&self) -> u64 {
-        self.builder.raw_len()
+    /// Memory that its records take, without what every open stream takes.
+    pub fn held_len(&self) -> u64 {
+        self.builder.cells_len()
     }
 
     /// Whether a record can come next.
@@ -82,8 +84,8 @@ impl Filling {
         chunk_bytes: u64,
     ) -> Result<Option<Sealed>> {
         self.check(iteration, values)?;
-        let len = self.builder.raw_len() + self.builder.record_len(values);
-        let full = if self.builder.rows() > 0 && len > chunk_bytes { self.seal()? } else { None };
+        let is_full = self.builder.is_full_for(values, chunk_bytes);
+        let full = if is_full { self.seal()? } else { None };
         self.builder.push(iteration, values)?;
         self.last_iteration = Some(iteration);
         Ok(full)

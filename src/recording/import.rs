@@ -243,14 +243,14 @@ struct Rows<R> {
 
 impl<R: Read> Rows<R> {
     fn open(input: R, options: &ImportOptions) -> Result<Self> {
-        super::draft::check_name("recording", &options.name)?;
+        super::draft::check_recording_name(&options.name)?;
         let table = Table::open(input, options.format, options.read.clone())?;
         let schema = table.schema()?;
         let position = |column: &Option<String>, option: &str| match column {
             None => Ok(None),
             Some(column) => schema.position(column).map(Some).ok_or_else(|| {
                 let cause = "there is no such column";
-                Error::invalid("import", format!("{option} {column}"), cause)
+                Error::invalid("import", format!("{option} {column:?}"), cause)
             }),
         };
         let stream_by = position(&options.stream_by, "--stream-by")?;
@@ -259,7 +259,7 @@ impl<R: Read> Rows<R> {
             && field.ty != FieldType::I64
         {
             let cause = format!("its type is {}; iterations are i64", field.ty.name());
-            return Err(Error::invalid("import", format!("--iteration {}", field.name), cause));
+            return Err(Error::invalid("import", format!("--iteration {:?}", field.name), cause));
         }
         let source = options.read.source.clone();
         Ok(Self { table, source, schema, stream_by, iteration, rows: 0, missing: 0 })

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! - Every error in a description is found before anything is written.
-//! - Where a chunk ends depends on the records and on `chunk_bytes` alone.
+//! - Where a chunk ends depends on the records, on `chunk_bytes` and, in bulk, on flushes and the
+//!   bound of memory: never on barriers or timing.
 //! - A reader sees chunks below the stream's sealed end and the journal from there on: each record
 //!   once.
 //! - An import that fails leaves nothing of its recording, and what it was to replace as it was.
@@ -38,7 +39,7 @@ mod stream;
 pub use crate::format::column::{Blob, Column, Data, Field, FieldType, Flags, Schema, Value};
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
-pub use bulk::{BULK_STREAMS_MAX, Bulk};
+pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};

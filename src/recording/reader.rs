@@ -106,7 +106,7 @@ impl Recording {
                 drop(snapshot);
                 return Stream::of_view(&self.store, self.store.view(*id)?);
             }
-            names.push(row.name);
+            names.push(format!("{:?}", row.name));
         }
         names.truncate(20);
         let cause = format!("there is no such stream; there are {}", names.join(", "));

@@ -9,6 +9,12 @@ use crate::format::column::{Column, ColumnId, Value};
 /// With a smaller share of memory than this a chunk is not kept between loads.
 const CHUNK_KEPT_BYTES_MIN: u64 = 1 << 20;
 
+/// What a decoded row takes. The chunk says how long its records are; fields take their share of
+/// memory whatever it says.
+fn row_bytes(raw_len: u64, rows: u64, fields: usize) -> u64 {
+    (raw_len / rows.max(1)).max(9 + 8 * fields as u64)
+}
+
 /// Walks over records. Call [`Records::advance`], then look.
 #[derive(Debug)]
 pub struct Records<'s> {
@@ -99,7 +105,7 @@ impl<'s> Records<'s> {
             self.chunk = Some(open);
         }
         let Some(open) = &self.chunk else { return Ok(()) };
-        let row_bytes = open.chunk.raw_len() / open.chunk.rows().max(1) + 1;
+        let row_bytes = row_bytes(open.chunk.raw_len(), open.chunk.rows(), self.fields.len());
         let count = (self.held_bytes / row_bytes).max(1);
         let end = self.rest.end.min(open.rows.end).min(start.saturating_add(count));
         self.iterations = open.column(ColumnId::Iteration, start..end)?;
@@ -125,5 +131,18 @@ impl<'s> Records<'s> {
         }
         self.rest.start += rows as u64;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Can a chunk that says nothing of its length be decoded all at once?
+    #[test]
+    fn g22_a_lying_chunk_takes_no_more_memory() {
+        assert_eq!(row_bytes(0, 131_072, 10), 89);
+        assert_eq!(row_bytes(1 << 20, 1 << 10, 10), 1024);
+        assert_eq!(row_bytes(5, 0, 0), 9);
     }
 }

@@ -33,14 +33,15 @@ pub(super) struct OpenChunk<'s> {
 impl Stream {
     pub(super) fn of_view(store: &Store, view: StreamView) -> Result<Self> {
         let schema = Schema::from_bytes(&view.row.schema)?;
-        let mut next = 0;
+        let mut next = 0u64;
         for (ordinal, chunk) in &view.chunks {
             if chunk.first.0 != next || chunk.rows > chunk.rows_written {
                 let place = format!("stream {:?} chunk {ordinal}", view.row.name);
                 let cause = format!("it begins at row {} instead of {next}", chunk.first);
                 return Err(Error::damage("read", place, cause));
             }
-            next += chunk.rows;
+            // P9: rows come from disk. What saturates cannot equal what is compared next.
+            next = next.saturating_add(chunk.rows);
         }
         if next != view.row.sealed_upto.0 {
             let place = format!("stream {:?}", view.row.name);
@@ -82,7 +83,7 @@ impl Stream {
 
     /// Bytes of its sealed records before encoding.
     pub fn raw_bytes(&self) -> u64 {
-        self.view.chunks.iter().map(|(_, chunk)| chunk.raw_len).sum()
+        self.view.chunks.iter().fold(0, |sum, (_, chunk)| sum.saturating_add(chunk.raw_len))
     }
 
     /// Bytes of its chunks as they are stored.
@@ -91,9 +92,10 @@ impl Stream {
     /// `Damage` when a chunk has no object.
     pub fn stored_bytes(&self) -> Result<u64> {
         let snapshot = self.store.snapshot()?;
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         for (_, chunk) in &self.view.chunks {
-            bytes += snapshot.require::<ObjectRow>(&chunk.object)?.stored_len;
+            let stored = snapshot.require::<ObjectRow>(&chunk.object)?.stored_len;
+            bytes = bytes.saturating_add(stored);
         }
         Ok(bytes)
     }
@@ -125,7 +127,7 @@ impl Stream {
         match self.schema.position(name) {
             Some(at) => Ok(FieldRead::new(self, ColumnId::Field(at), name)),
             None => {
-                let names = self.schema.fields().iter().map(|f| f.name.as_str());
+                let names = self.schema.fields().iter().map(|f| format!("{:?}", f.name));
                 let names = names.take(20).collect::<Vec<_>>().join(", ");
                 let cause = format!("there is no such field; there are {names}");
                 let place = format!("stream {:?} field {name:?}", self.name());
@@ -164,7 +166,7 @@ impl Stream {
             let open = self.open_chunk(at)?;
             let found = open.chunk.rows_of(&mut |o, n| open.read(o, n), bound..i64::MAX)?.start;
             if found < row.rows {
-                return Ok(row.first.0 + found);
+                return Ok(row.first.0.saturating_add(found));
             }
         }
         let mut row = self.sealed_rows();
@@ -179,7 +181,7 @@ impl Stream {
 
     /// The chunk that holds `row`, as its index; `None` in the tail.
     pub(super) fn chunk_of(&self, row: u64) -> Option<usize> {
-        let ends_before = |chunk: &ChunkRow| chunk.first.0 + chunk.rows <= row;
+        let ends_before = |chunk: &ChunkRow| chunk.first.0.saturating_add(chunk.rows) <= row;
         let at = self.view.chunks.partition_point(|(_, chunk)| ends_before(chunk));
         (at < self.view.chunks.len()).then_some(at)
     }
@@ -197,7 +199,7 @@ impl Stream {
             let cause = "schema or row count differ from what the rows say";
             return Err(Error::damage("read", place, cause));
         }
-        let rows = row.first.0..row.first.0 + row.rows;
+        let rows = row.first.0..row.first.0.saturating_add(row.rows);
         Ok(OpenChunk { store: &self.store, object, content: None, chunk, rows })
     }
 

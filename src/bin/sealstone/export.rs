@@ -11,7 +11,7 @@ use serde_json::json;
 use super::args::{ExportArgs, FileFormat};
 use super::input::NewFile;
 use super::output::{End, Output};
-use super::words::{count, counted, size};
+use super::words::{count, counted, shown, size};
 
 pub fn run(args: &ExportArgs, output: &mut Output) -> Result<u8, End> {
     let started = monotonic_nanos();
@@ -55,7 +55,7 @@ fn format(args: &ExportArgs) -> Format {
 }
 
 fn rows(recording: &Recording) -> Result<Option<u64>, End> {
-    Ok(Some(recording.streams()?.iter().map(|stream| stream.rows()).sum()))
+    Ok(Some(recording.streams()?.iter().fold(0, |sum, stream| sum.saturating_add(stream.rows()))))
 }
 
 struct Counter {
@@ -94,7 +94,7 @@ fn report(
     let verb = if args.dry_run { "would export" } else { "exported" };
     output.remark(&format!(
         "{verb} {}: {}, {} ({} missing), {} written, {took:.2} s",
-        args.recording,
+        shown(&args.recording),
         counted(exported.rows, "row"),
         counted(exported.values, "value"),
         count(exported.missing),

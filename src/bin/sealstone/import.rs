@@ -13,7 +13,7 @@ use super::args::{FileFormat, ImportArgs};
 use super::failure::LOST;
 use super::input::Input;
 use super::output::{End, Output};
-use super::words::{count, counted, size};
+use super::words::{count, counted, shown, size};
 
 /// Status lines of `--json` are at least this far apart.
 const STATUS_NANOS: u64 = 1_000_000_000;
@@ -160,8 +160,8 @@ fn report(
     let stored = stored.map_or(String::new(), |bytes| format!(", {} stored", size(bytes)));
     output.remark(&format!(
         "{verb} {} as {}: {}, {} ({} missing), {}; {} read{stored}, {took:.2} s",
-        options.read.source,
-        options.name,
+        shown(&options.read.source),
+        shown(&options.name),
         counted(imported.rows, "row"),
         counted(imported.values, "value"),
         count(imported.missing),
@@ -170,10 +170,10 @@ fn report(
     ))?;
     if args.dry_run || output.is_verbose {
         for field in imported.schema.fields() {
-            output.remark(&format!("  field {} {}", field.name, field.ty.name()))?;
+            output.remark(&format!("  field {} {}", shown(&field.name), field.ty.name()))?;
         }
         for (name, rows) in &imported.streams {
-            output.remark(&format!("  stream {name} {}", counted(*rows, "row")))?;
+            output.remark(&format!("  stream {} {}", shown(name), counted(*rows, "row")))?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::{LsArgs, TimeFormat};
 use super::output::{End, Output};
-use super::words::{counted, size, time};
+use super::words::{counted, shown, size, time};
 
 pub fn run(args: &LsArgs, times: TimeFormat, output: &mut Output) -> Result<u8, End> {
     let store = output.opening().open_read_only(&args.store)?;
@@ -29,9 +29,9 @@ pub fn status_name(status: &RecordingStatus) -> &'static str {
 fn recordings(store: &Store, times: TimeFormat, output: &mut Output) -> Result<(), End> {
     let mut list = Vec::new();
     for recording in store.recordings(usize::MAX)? {
-        let mut rows = 0;
+        let mut rows = 0u64;
         for stream in recording.streams()? {
-            rows += stream.rows();
+            rows = rows.saturating_add(stream.rows());
         }
         if output.is_json {
             list.push(summary(&recording, rows));
@@ -39,7 +39,7 @@ fn recordings(store: &Store, times: TimeFormat, output: &mut Output) -> Result<(
         }
         output.line(&format!(
             "{}\t{}\t{}\t{}\t{}",
-            recording.name(),
+            shown(recording.name()),
             status_name(recording.status()),
             counted(recording.stream_count() as u64, "stream"),
             counted(rows, "row"),
@@ -63,10 +63,10 @@ fn summary(recording: &Recording, rows: u64) -> Value {
 }
 
 fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Result<(), End> {
-    let mut rows = 0;
+    let mut rows = 0u64;
     let mut list = Vec::new();
     for stream in recording.streams()? {
-        rows += stream.rows();
+        rows = rows.saturating_add(stream.rows());
         let iterations = stream.iterations()?;
         let stored = stream.stored_bytes()?;
         if output.is_json {
@@ -80,7 +80,7 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
         let range = iterations.map_or("-".to_owned(), |(first, last)| format!("{first}..={last}"));
         output.line(&format!(
             "{}\t{}\t{}\titerations {range}\t{} stored of {}",
-            stream.name(),
+            shown(stream.name()),
             counted(stream.rows(), "row"),
             counted(stream.chunk_count() as u64, "chunk"),
             size(stored),
@@ -107,10 +107,10 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
     if output.is_verbose {
         for field in fields {
             let nullable = if field.nullable { ", may be missing" } else { "" };
-            output.line(&format!("field {}\t{}{nullable}", field.name, field.ty.name()))?;
+            output.line(&format!("field {}\t{}{nullable}", shown(&field.name), field.ty.name()))?;
         }
         for (key, text) in recording.metadata() {
-            output.line(&format!("metadata {key}\t{text:?}"))?;
+            output.line(&format!("metadata {}\t{text:?}", shown(key)))?;
         }
         output.line(&format!("created\t{}", time(recording.created(), times)))?;
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::{Global, When};
 use super::failure;
+use super::words::shown;
 
 /// The version of every JSON object.
 const SCHEMA: u32 = 1;
@@ -118,7 +119,7 @@ impl Output {
     /// Something that the user should know and that is no failure.
     pub fn warn(&mut self, text: &str) {
         let label = if self.is_coloured { "\x1b[1;33mwarning:\x1b[0m" } else { "warning:" };
-        let _ = writeln!(io::stderr(), "{label} {text}");
+        let _ = writeln!(io::stderr(), "{label} {}", shown(text));
     }
 
     /// Tells a failure, and what can be done about it.
@@ -136,7 +137,7 @@ impl Output {
         let _ = self.stdout.flush();
         let label = if self.is_coloured { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
         let mut stderr = io::stderr().lock();
-        let _ = writeln!(stderr, "{label} {}", error.chain());
+        let _ = writeln!(stderr, "{label} {}", shown(&error.chain()));
         if let Some(hint) = hint {
             let _ = writeln!(stderr, "hint: {hint}");
         }

@@ -1,5 +1,7 @@
 //! Numbers and times in words.
 
+use std::borrow::Cow;
+
 use super::args::TimeFormat;
 
 /// `26,115`.
@@ -13,6 +15,23 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A name as it is safe to print: what moves the cursor or ends the line is escaped.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    // Directions of text, and separators of lines that are no control characters.
+    let is_odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_odd(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
 }
 
 /// `1 row`, `2 rows`.
@@ -78,6 +97,13 @@ mod tests {
         assert_eq!(iso(1_709_251_199), "2024-02-29T23:59:59Z");
         assert_eq!(iso(4_107_542_400), "2100-03-01T00:00:00Z");
         assert_eq!(time(Some(-1), TimeFormat::Unix), "-1.999999999");
+    }
+
+    /// Can a name move the cursor, or look like two lines?
+    #[test]
+    fn names_are_printed_harmlessly() {
+        assert_eq!(shown("gé 1"), "gé 1");
+        assert_eq!(shown("a\n\x1b[2Jb\u{202e}"), "a\\n\\u{1b}[2Jb\\u{202e}");
     }
 
     /// Are numbers grouped, and sizes in the unit that fits?

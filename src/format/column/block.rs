@@ -19,6 +19,8 @@ pub const BLOCK_ROWS_MAX: usize = 1 << 17;
 pub const BLOCK_RAW_BYTES: usize = 1 << 20;
 /// One value is at most this long.
 pub const VALUE_BYTES_MAX: usize = 1 << 28;
+/// The raw lengths of all blocks of a chunk, 8 bytes a row at least, add up to at most 1 GiB.
+pub const CHUNK_RAW_BYTES_MAX: u64 = 1 << 30;
 /// A single value longer than a block is stored at most so many times smaller than it is.
 pub(super) const LONE_VALUE_RATIO_MAX: usize = 256;
 

@@ -81,6 +81,10 @@ fn admit(ty: FieldType, shape: Shape, stored_len: usize) -> Result<()> {
 fn constant(ty: FieldType, shape: Shape, stored: &[u8]) -> Result<Column> {
     let rows = shape.rows;
     let mut column = Column::new(ty);
+    let value_len = if shape.missing == 0 { stored.len() } else { 0 };
+    if constant_raw_len(ty, shape, value_len) != shape.raw_len {
+        return wrong(format!("{} raw bytes for {rows} times the same", shape.raw_len));
+    }
     if shape.missing == rows && stored.is_empty() {
         column.data = match ty {
             FieldType::Bool => Data::Bool(vec![false; rows]),
@@ -114,6 +118,19 @@ fn constant(ty: FieldType, shape: Shape, stored: &[u8]) -> Result<Column> {
         _ => return wrong(format!("{} bytes are no {}", stored.len(), ty.name())),
     };
     Ok(column)
+}
+
+/// The length of the raw form of `rows` equal values, or of none.
+fn constant_raw_len(ty: FieldType, shape: Shape, value_len: usize) -> usize {
+    let rows = shape.rows;
+    let flags = if shape.missing > 0 { rows.div_ceil(8) } else { 0 };
+    flags.saturating_add(match ty {
+        FieldType::Bool => rows.div_ceil(8),
+        FieldType::I64 | FieldType::F64 => rows * 8,
+        FieldType::String | FieldType::Json | FieldType::Bytes => {
+            rows.saturating_mul(value_len.saturating_add(4))
+        }
+    })
 }
 
 fn flags_of(bytes: &[u8], shape: Shape) -> Result<Flags> {

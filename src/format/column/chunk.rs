@@ -9,9 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block;
+use super::block::{self, CHUNK_RAW_BYTES_MAX};
 use super::compress::Compressor;
-use super::schema::Schema;
+use super::schema::{Schema, cells_len};
 use super::value::{FieldType, Value};
 use super::values::Column;
 use crate::codec;
@@ -119,6 +119,7 @@ pub struct ChunkBuilder {
     columns: Vec<Column>,
     last: Option<i64>,
     raw_len: u64,
+    cells_len: u64,
 }
 
 impl ChunkBuilder {
@@ -126,7 +127,7 @@ impl ChunkBuilder {
     pub fn new(schema: Schema) -> Self {
         let columns = empty(&schema);
         let iterations = Column::new(FieldType::I64);
-        Self { schema, iterations, columns, last: None, raw_len: 0 }
+        Self { schema, iterations, columns, last: None, raw_len: 0, cells_len: 0 }
     }
 
     /// The schema of its records.
@@ -149,6 +150,20 @@ impl ChunkBuilder {
         super::row_payload::encoded_len(&self.schema, values)
     }
 
+    /// Bytes that its records take in memory, where a missing value takes as many as another; also
+    /// the most that their blocks take in raw form.
+    pub fn cells_len(&self) -> u64 {
+        self.cells_len
+    }
+
+    /// Whether a chunk that also holds this record would pass `chunk_bytes`, or what any chunk may
+    /// hold.
+    pub fn is_full_for(&self, values: &[Value<'_>], chunk_bytes: u64) -> bool {
+        let raw_len = self.raw_len.saturating_add(self.record_len(values));
+        let cells_len = self.cells_len.saturating_add(cells_len(values));
+        self.rows() > 0 && (raw_len > chunk_bytes || cells_len > CHUNK_RAW_BYTES_MAX)
+    }
+
     /// Adds one record.
     ///
     /// # Errors
@@ -168,6 +183,7 @@ impl ChunkBuilder {
         debug_assert!(taken);
         self.last = Some(iteration);
         self.raw_len += self.record_len(values);
+        self.cells_len += cells_len(values);
         Ok(())
     }
 
@@ -204,6 +220,7 @@ impl ChunkBuilder {
         self.columns = empty(&self.schema);
         self.last = None;
         self.raw_len = 0;
+        self.cells_len = 0;
     }
 
     fn encode_blocks(&self, content: &mut Vec<u8>) -> Result<Vec<BlockRow>> {
@@ -253,7 +270,7 @@ fn header() -> Vec<u8> {
     header
 }
 
-fn trailer(footer: &[u8]) -> Vec<u8> {
+pub(super) fn trailer(footer: &[u8]) -> Vec<u8> {
     let mut trailer = Vec::with_capacity(TRAILER_LEN);
     // codec::encode refuses anything near 4 GiB.
     trailer.extend_from_slice(&(footer.len() as u32).to_le_bytes());

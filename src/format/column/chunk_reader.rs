@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use super::block::BlockCodec;
+use super::block::{BlockCodec, CHUNK_RAW_BYTES_MAX};
 use super::block_decode::{self, Shape};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
 use super::schema::Schema;
@@ -117,17 +117,24 @@ impl Chunk {
             return wrong("a chunk without rows".into());
         }
         let mut blocks: HashMap<u32, Vec<BlockRow>> = HashMap::new();
+        let (mut free_from, mut raw_len) = (HEADER_LEN as u64, 0u64);
         for block in footer.blocks {
-            let inside = block.offset >= HEADER_LEN as u64
-                && block
-                    .offset
-                    .checked_add(u64::from(block.stored_len))
-                    .is_some_and(|end| end <= content_end);
+            // P9: stored bytes belong to one block, so that few of them cannot stand for many.
+            let end = block.offset.checked_add(u64::from(block.stored_len));
+            let inside = block.offset >= free_from && end.is_some_and(|end| end <= content_end);
+            free_from = end.unwrap_or(content_end);
+            raw_len += u64::from(block.raw_len).max(8 * u64::from(block.rows));
+            if raw_len > CHUNK_RAW_BYTES_MAX {
+                return wrong(format!("its blocks are longer than {CHUNK_RAW_BYTES_MAX} bytes"));
+            }
+            if block.column == 0 && block.missing != 0 {
+                return wrong("rows without an iteration".into());
+            }
             let of_column = blocks.entry(block.column).or_default();
             let next = of_column.last().map_or(0, |b| b.first_row + u64::from(b.rows));
             if !inside || block.first_row != next || block.rows == 0 {
                 let cause = format!("block {} of column {}", of_column.len(), block.column);
-                return wrong(format!("{cause} lies outside or does not follow the one before"));
+                return wrong(format!("{cause} does not follow the one before, or lies outside"));
             }
             of_column.push(block);
         }
@@ -235,7 +242,9 @@ impl Chunk {
                 return Ok(block.first_row);
             }
             let column = self.decode(read, FieldType::I64, block)?;
-            let values = column.as_i64().unwrap_or(&[]);
+            let Some(values) = column.as_i64() else {
+                return Err(Error::damage("read", &self.place, "rows without an iteration"));
+            };
             return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
         }
         Ok(self.rows)

@@ -16,13 +16,17 @@ mod block_decode;
 mod chunk;
 mod chunk_reader;
 mod compress;
+#[cfg(test)]
+mod hostile;
 pub mod row_payload;
 mod schema;
 mod transform;
 mod value;
 mod values;
 
-pub use block::{BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, VALUE_BYTES_MAX};
+pub use block::{
+    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX,
+};
 pub use chunk::{
     BLOCK_ROW_LAYOUT, END_MAGIC, FOOTER_LAYOUT, HEADER_LAYOUT, HEADER_LEN, MAGIC, TRAILER_LAYOUT,
     TRAILER_LEN, VERSION,

@@ -1,8 +1,10 @@
 //! Schemas: the named, typed fields of a record, in order, and their form on disk.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::block::VALUE_BYTES_MAX;
+use super::block::{CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX};
 use super::value::{FieldType, Value};
 use crate::codec;
 use crate::error::{Error, ErrorKind, Result};
@@ -49,10 +51,10 @@ impl Field {
     }
 }
 
-/// The fields of a record, in order.
+/// The fields of a record, in order. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    fields: Vec<Field>,
+    fields: Arc<[Field]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -103,7 +105,7 @@ impl Schema {
                 return refuse(&place, "a label is blank".into());
             }
         }
-        Ok(Self { fields })
+        Ok(Self { fields: fields.into() })
     }
 
     /// The fields, in order.
@@ -120,7 +122,7 @@ impl Schema {
     ///
     /// # Errors
     /// `Invalid`, naming the field, what it holds and what was given; `LimitExceeded` for a value
-    /// above [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX).
+    /// above [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX), or a record that no chunk can hold.
     pub fn check_row(&self, values: &[Value<'_>]) -> Result<()> {
         if values.len() != self.fields.len() {
             let cause = format!("{} values for {} fields", values.len(), self.fields.len());
@@ -138,6 +140,11 @@ impl Schema {
             };
             let cause = format!("it holds {}, and the value is {given}", field.ty.name());
             return Err(Error::invalid("append", format!("field {:?}", field.name), cause));
+        }
+        let cells = cells_len(values);
+        if cells > CHUNK_RAW_BYTES_MAX {
+            let cause = format!("{cells} bytes; {CHUNK_RAW_BYTES_MAX} is the most");
+            return Err(Error::new(ErrorKind::LimitExceeded, "append", "record", cause));
         }
         Ok(())
     }
@@ -187,6 +194,11 @@ impl Schema {
         }
         Self::new(fields).map_err(|e| e.as_kind(ErrorKind::Damage))
     }
+}
+
+/// What a record adds to the raw length of a chunk's blocks at most, its iteration included.
+pub(super) fn cells_len(values: &[Value<'_>]) -> u64 {
+    values.iter().map(Value::cell_len).sum::<u64>() + Value::I64(0).cell_len()
 }
 
 fn check_len(field: &Field, value: &Value<'_>) -> Result<()> {
@@ -251,5 +263,19 @@ mod tests {
         assert_eq!(wrong.to_string(), "append field \"x\": it holds f64, and the value is i64");
         assert!(schema.check_row(&[Value::F64(1.0), Value::Missing]).is_err());
         assert!(schema.check_row(&[Value::F64(1.0)]).is_err());
+    }
+
+    /// Is a record refused that no reader would take a chunk of?
+    #[test]
+    fn a_record_that_no_chunk_holds_is_refused() {
+        let fields = (0..5).map(|n| Field::new(format!("f{n}"), FieldType::Bytes).nullable());
+        let schema = Schema::new(fields.collect()).unwrap();
+        let huge = vec![0; VALUE_BYTES_MAX];
+        let mut values = [Value::Bytes(&huge); 5];
+        let error = schema.check_row(&values).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        values[0] = Value::Missing;
+        values[1] = Value::Missing;
+        schema.check_row(&values).unwrap();
     }
 }

@@ -135,6 +135,16 @@ impl Value<'_> {
             Self::Bytes(bytes) => 4 + bytes.len() as u64,
         }
     }
+
+    /// What it takes in a column at most, missing or not: in memory and in the raw form of a block.
+    pub(crate) fn cell_len(&self) -> u64 {
+        let bytes = match self {
+            Self::String(text) | Self::Json(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        9 + bytes as u64
+    }
 }
 
 #[cfg(test)]
