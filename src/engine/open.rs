@@ -29,6 +29,7 @@ use crate::journal::{self, Journal, JournalConfig};
 use crate::manifest::{
     Birth, CheckIntegrity, Manifest, Open, OwnerRow, Reading, Table, Witness, Write, read_head,
 };
+use crate::protection::Protection;
 use crate::vfs::{Disk, EntryKind, Held, Sharing, Step};
 
 /// Brings a store into being, without opening it.
@@ -61,11 +62,30 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
     let name = tmp.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     Manifest::create(&disk, root, &birth, name)?;
     disk.mark(Step::BirthParent);
-    let parent = match root.parent() {
+    let parent = parent_of(root);
+    disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))
+}
+
+fn parent_of(root: &Path) -> &Path {
+    match root.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))
+    }
+}
+
+/// G10: who created the store may have died before its names were durable. What is about to be
+/// shown must not go with them.
+fn sync_names(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+    if !Protection::SyncBeforeTrust.is_on() {
+        return Ok(());
+    }
+    disk.sync_dir(root).map_err(|e| Error::io("sync", root.display(), e))?;
+    let parent = parent_of(root);
+    match disk.sync_dir(parent) {
+        // A directory that we may pass and not read: its owner answers for what is in it.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.map_err(|e| Error::io("sync", parent.display(), e)),
+    }
 }
 
 /// Makes the folders that are missing: all of them at birth, and those that a copy of the store left
@@ -253,6 +273,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     ballast.before_commit(&disk, root, &options.limits)?;
     let seen = witnesses(&disk, root)?;
     disk.mark(Step::OpenManifest);
+    sync_names(&disk, root)?;
     let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
     make_folders(&disk, root, manifest.meta().sealed_folders)?;
     disk.mark(Step::OpenOwnerLock);
