@@ -37,6 +37,9 @@ pub mod interop;
 
 pub mod recording;
 
+#[cfg(feature = "sim")]
+pub mod campaign;
+
 pub use engine::{Options, Store};
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;

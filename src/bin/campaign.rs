@@ -1,0 +1,272 @@
+//! The crash campaign: `campaign --slice ci`, `--minutes 10 --seed 7`, `--mutants`,
+//! `--replay "<line of a failure>"`. A failure is one line that `--replay` takes; exit code 1.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use sealstone::campaign::{
+    Budget, Case, Depth, Faults, Finding, History, Mutant, Tally, catch, crash_loops, cut_history,
+    fault_sweep, is_caught, pairs, play, protections_in_use, random, replay, singles, tamper_all,
+    whole_trace,
+};
+use sealstone::clock::monotonic_nanos;
+
+/// What the command line asks for.
+#[derive(Debug, Clone)]
+struct Arguments {
+    slice: String,
+    seed: u64,
+    threads: usize,
+    minutes: u64,
+    replay: Option<String>,
+    mutants: bool,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut found = Arguments {
+        slice: "ci".to_owned(),
+        seed: 1,
+        threads: 2,
+        minutes: 0,
+        replay: None,
+        mutants: false,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        let number = |text: String| text.parse().map_err(|_| format!("{text:?} is no number"));
+        match word.as_str() {
+            "--slice" => found.slice = value()?,
+            "--seed" => found.seed = number(value()?)?,
+            "--threads" => found.threads = number(value()?)?.clamp(1, 64) as usize,
+            "--minutes" => found.minutes = number(value()?)?,
+            "--replay" => found.replay = Some(value()?),
+            "--mutants" => found.mutants = true,
+            other => return Err(format!("{other:?} is not known")),
+        }
+    }
+    Ok(found)
+}
+
+const CI: Budget =
+    Budget { posix: 4, ext4: 1, kill: 1, depth: Depth { one_in: 5, cuts: 3, each: 1, levels: 2 } };
+
+/// Failures after which a run ends early.
+const FAILURES_MAX: usize = 20;
+
+/// Everything a run shares between its workers.
+struct Shared {
+    histories: Vec<History>,
+    next: AtomicUsize,
+    is_over: AtomicBool,
+    failures: Mutex<Vec<(Case, Finding)>>,
+    tally: Mutex<Tally>,
+    until_nanos: u64,
+    seed: u64,
+}
+
+impl Shared {
+    fn next(&self) -> Option<History> {
+        if self.is_over.load(Ordering::Acquire) {
+            return None;
+        }
+        let at = self.next.fetch_add(1, Ordering::AcqRel);
+        match self.histories.get(at) {
+            Some(history) => Some(history.clone()),
+            None if monotonic_nanos() < self.until_nanos => {
+                Some(random(self.seed.wrapping_mul(1_000_003).wrapping_add(at as u64)))
+            }
+            None => None,
+        }
+    }
+
+    fn failed(&self, case: Case, finding: Finding) {
+        println!("FAILED {finding}\n  --replay \"{case}\"");
+        if let Ok(mut failures) = self.failures.lock() {
+            failures.push((case, finding));
+            if failures.len() >= FAILURES_MAX {
+                self.is_over.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    fn work(&self) {
+        let mut tally = Tally::default();
+        while let Some(history) = self.next() {
+            if let Some(finding) = whole_trace(&history) {
+                self.failed(Case::of(&history), finding);
+                continue;
+            }
+            if let Err((case, finding)) = cut_history(&play(&history), CI, &mut tally) {
+                self.failed(case, finding);
+            }
+        }
+        if let Ok(mut total) = self.tally.lock() {
+            total.add(&tally);
+        }
+    }
+}
+
+fn campaign(arguments: &Arguments) -> bool {
+    let mut histories = singles(arguments.seed);
+    histories.extend(pairs(arguments.seed));
+    if arguments.slice == "few" {
+        histories.truncate(40);
+    }
+    if arguments.minutes > 0 {
+        histories.clear();
+    }
+    let shared = Shared {
+        histories,
+        next: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+        failures: Mutex::new(Vec::new()),
+        tally: Mutex::new(Tally::default()),
+        until_nanos: monotonic_nanos() + arguments.minutes * 60_000_000_000,
+        seed: arguments.seed,
+    };
+    let began = monotonic_nanos();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| shared.work());
+        }
+    });
+    let seconds = (monotonic_nanos() - began) as f64 / 1e9;
+    let tally = shared.tally.lock().map(|tally| tally.clone()).unwrap_or_default();
+    print!("{}", tally.table());
+    println!(
+        "seed {}, {seconds:.1} seconds, {:.0} images/s on {} threads",
+        arguments.seed,
+        tally.images as f64 / seconds,
+        arguments.threads
+    );
+    println!("steps missing: {:?}", tally.steps_missing());
+    shared.failures.lock().map(|failures| failures.is_empty()).unwrap_or(false)
+}
+
+/// A run by the clock looks for failures, and leaves the mutants alone.
+fn is_long(arguments: &Arguments) -> bool {
+    arguments.minutes > 0
+}
+
+/// Histories whose every operation fails in every way.
+const FAULTED: [&str; 6] =
+    ["!NNAB|AGBP", "!NNABOE|FV", "!NNABL|CRAB", "!NNAB|1S", "!NNAGB|cA", "|!N"];
+
+/// Sweeps faults over some histories.
+fn faults(arguments: &Arguments) -> bool {
+    let next = AtomicUsize::new(0);
+    let total = Mutex::new((Faults::default(), true));
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| {
+                while let Some(ops) = FAULTED.get(next.fetch_add(1, Ordering::AcqRel)) {
+                    let mut faults = Faults::default();
+                    let swept = History::tiny(arguments.seed, ops)
+                        .map_err(|e| e.to_string())
+                        .and_then(|h| fault_sweep(&h, 1, &mut faults).map_err(|f| f.to_string()));
+                    if let Err(why) = &swept {
+                        println!("FAILED {why}\n  (a fault, seed {})", arguments.seed);
+                    }
+                    if let Ok(mut total) = total.lock() {
+                        total.0.add(&faults);
+                        total.1 &= swept.is_ok();
+                    }
+                }
+            });
+        }
+    });
+    let Ok((faults, went_well)) = total.into_inner() else { return false };
+    print!("{}", faults.table());
+    went_well
+}
+
+/// What no crash shows: tampering, and the space that crash loops take.
+fn scenarios(seed: u64) -> bool {
+    let tampered = tamper_all(seed);
+    let looped = crash_loops(seed, 60);
+    match (&tampered, &looped) {
+        (Ok(looks), Ok(bytes)) => {
+            println!("scenarios: {looks} openings told; 60 crash loops end at {bytes} bytes");
+            true
+        }
+        _ => {
+            for finding in [tampered.err(), looped.err()].into_iter().flatten() {
+                println!("FAILED {finding}\n  (a scenario of seed {seed})");
+            }
+            false
+        }
+    }
+}
+
+/// Images after which a mutant counts as not caught.
+const MUTANT_IMAGES_MAX: u64 = 20_000;
+
+/// Switches each protection off in turn; true if every one was noticed.
+fn mutants(arguments: &Arguments) -> bool {
+    let next = AtomicUsize::new(0);
+    let table: Mutex<Vec<Mutant>> = Mutex::new(Vec::new());
+    let all = protections_in_use();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| {
+                while let Some(protection) = all.get(next.fetch_add(1, Ordering::AcqRel)) {
+                    let mutant = catch(*protection, arguments.seed, MUTANT_IMAGES_MAX);
+                    println!("  {}", mutant.line());
+                    if let Ok(mut table) = table.lock() {
+                        table.push(mutant);
+                    }
+                }
+            });
+        }
+    });
+    let Ok(mut table) = table.into_inner() else { return false };
+    table.sort_by_key(|mutant| mutant.protection);
+    println!("{:28} | {:28} | {:>7} | {:>6}", "mutant", "caught by", "images", "s");
+    table.iter().for_each(|mutant| println!("{}", mutant.line()));
+    for mutant in &table {
+        if let Some(finding) = &mutant.caught {
+            println!("  {}: {} [{}]", mutant.protection.name(), finding.seen, mutant.case);
+        }
+    }
+    table.len() == all.len() && table.iter().all(is_caught)
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            eprintln!("campaign: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(line) = &arguments.replay {
+        return match line.parse::<Case>() {
+            Err(e) => {
+                eprintln!("campaign: {e}");
+                ExitCode::from(2)
+            }
+            Ok(case) => match replay(&case) {
+                Ok(()) => {
+                    println!("passed: {case}");
+                    ExitCode::SUCCESS
+                }
+                Err(finding) => {
+                    println!("FAILED {finding}\n  --replay \"{case}\"");
+                    ExitCode::FAILURE
+                }
+            },
+        };
+    }
+    let went_well = match (arguments.mutants, arguments.slice.as_str()) {
+        (true, _) => mutants(&arguments),
+        (false, "faults") => faults(&arguments),
+        (false, "few") => scenarios(arguments.seed) & campaign(&arguments),
+        (false, _) => {
+            let crashed = scenarios(arguments.seed) & campaign(&arguments);
+            crashed & (is_long(&arguments) || faults(&arguments) & mutants(&arguments))
+        }
+    };
+    if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,189 @@
+//! Histories: a line of text says what is done to a store, operation by operation.
+//!
+//! `7:tiny:!NNAB|PV` is seed 7, tiny limits, a prefix that is not cut, and after the bar what is.
+//! What an operation picks (streams, lengths) follows from the seed and its place in the line.
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use super::shapes::Shape;
+use super::shapes::is_shape;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::vfs::sim::Rng;
+
+/// Bounds of a history's store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limited {
+    /// As small as may be: every path is taken within a few records.
+    Tiny,
+    /// The same with the 256 folders of real stores.
+    Wide,
+    /// The same on a disk that is soon full.
+    Scarce,
+}
+
+impl Limited {
+    const ALL: [Self; 3] = [Self::Tiny, Self::Wide, Self::Scarce];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Wide => "wide",
+            Self::Scarce => "scarce",
+        }
+    }
+
+    /// The limits of the store.
+    pub fn limits(self) -> Limits {
+        let mut limits = Limits {
+            queue_bytes: 32 << 10,
+            journal_file_bytes: 2 << 10,
+            journal_budget_bytes: 4 << 10,
+            journal_prewrite_bytes: 1 << 10,
+            frame_bytes_max: 16 << 10,
+            payload_inline_bytes_max: 600,
+            object_inline_bytes_max: 64,
+            block_bytes: 512,
+            sealed_file_bytes: 2 << 10,
+            compact_dead_percent: 25,
+            sealed_folders: 2,
+            manifest_cache_bytes: 1 << 20,
+            ballast_bytes: 8 << 10,
+            low_water_bytes: 16 << 10,
+            head_commits: 3,
+            receipts_max: 2,
+            owners_max: 3,
+            background: false,
+            ..Limits::default()
+        };
+        if self == Self::Wide {
+            limits.sealed_folders = 256;
+        }
+        if self == Self::Scarce {
+            limits.ballast_bytes = 128 << 10;
+            limits.low_water_bytes = 256 << 10;
+        }
+        limits
+    }
+}
+
+/// What is done to a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// What the picks follow from.
+    pub seed: u64,
+    /// The bounds.
+    pub limited: Limited,
+    /// Done first, and not cut.
+    pub prefix: Vec<Shape>,
+    /// Done after it, and cut at every event.
+    pub cut: Vec<Shape>,
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |shapes: &[Shape]| shapes.iter().map(|s| s.code()).collect::<String>();
+        let (prefix, cut) = (text(&self.prefix), text(&self.cut));
+        write!(f, "{}:{}:{prefix}|{cut}", self.seed, self.limited.name())
+    }
+}
+
+impl FromStr for History {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse =
+            || Error::invalid("parse", "history", format!("'{text}' is not seed:limits:ops|ops"));
+        let (seed, rest) = text.split_once(':').ok_or_else(refuse)?;
+        let (limited, ops) = rest.split_once(':').ok_or_else(refuse)?;
+        let (prefix, cut) = ops.split_once('|').ok_or_else(refuse)?;
+        let shapes = |text: &str| {
+            text.chars().map(|c| Shape::of_code(c).ok_or_else(refuse)).collect::<Result<Vec<_>>>()
+        };
+        Ok(Self {
+            seed: seed.parse().map_err(|_| refuse())?,
+            limited: Limited::ALL.into_iter().find(|l| l.name() == limited).ok_or_else(refuse)?,
+            prefix: shapes(prefix)?,
+            cut: shapes(cut)?,
+        })
+    }
+}
+
+impl History {
+    /// A history with tiny limits.
+    ///
+    /// # Errors
+    /// `Invalid` for a letter that no shape has.
+    pub fn tiny(seed: u64, ops: &str) -> Result<Self> {
+        format!("{seed}:tiny:{ops}").parse()
+    }
+}
+
+/// A store with something of everything, and records that are not durable yet.
+const PREFIX: &str = "!NNAGBLPCOEHAG";
+
+fn prefix() -> Vec<Shape> {
+    PREFIX.chars().filter_map(Shape::of_code).collect()
+}
+
+/// Every operation alone after the prefix, and the births.
+pub fn singles(seed: u64) -> Vec<History> {
+    let mut all = Vec::new();
+    for (limited, cut) in
+        [(Limited::Tiny, "!NAB"), (Limited::Wide, "!"), (Limited::Scarce, "!NAOdV")]
+    {
+        let cut = cut.chars().filter_map(Shape::of_code).collect();
+        all.push(History { seed, limited, prefix: Vec::new(), cut });
+    }
+    for shape in Shape::ALL.iter().filter(|shape| is_shape(**shape)) {
+        let cut = vec![*shape];
+        all.push(History { seed, limited: Limited::Tiny, prefix: prefix(), cut });
+    }
+    all
+}
+
+/// Every pair of operations after the prefix.
+pub fn pairs(seed: u64) -> Vec<History> {
+    let shapes = || Shape::ALL.iter().filter(|shape| is_shape(**shape));
+    let pair = |first: Shape, second: Shape| {
+        let cut = vec![first, second];
+        History { seed, limited: Limited::Tiny, prefix: prefix(), cut }
+    };
+    shapes().flat_map(|first| shapes().map(move |second| pair(*first, *second))).collect()
+}
+
+/// A longer history, from a seed.
+pub fn random(seed: u64) -> History {
+    let mut rng = Rng::new(seed);
+    let shapes: Vec<Shape> = Shape::ALL.iter().copied().filter(|s| is_shape(*s)).collect();
+    let mut pick = |n: u64| -> Vec<Shape> {
+        (0..n)
+            .map(|_| match rng.below(5) {
+                0 => Shape::Append,
+                1 => Shape::Group,
+                _ => shapes[rng.index(shapes.len())],
+            })
+            .collect()
+    };
+    let mut prefix = vec![Shape::Birth, Shape::Stream, Shape::Stream];
+    prefix.extend(pick(12));
+    History { seed, limited: Limited::Tiny, prefix, cut: pick(6) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do histories read back as what was written?
+    #[test]
+    fn histories_round_trip_as_text() {
+        let all = singles(3).into_iter().chain(pairs(3)).chain([random(9)]);
+        for history in all {
+            assert_eq!(history.to_string().parse::<History>().unwrap(), history);
+        }
+        for text in ["", "1:tiny:!", "x:tiny:!|", "1:huge:!|", "1:tiny:~|"] {
+            assert!(text.parse::<History>().is_err(), "{text}");
+        }
+    }
+}

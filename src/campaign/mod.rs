@@ -1,0 +1,51 @@
+//! campaign: crash images of whole stores, and a checker that knows what each may hold.
+//!
+//! ```text
+//!   history --- [play] ---> log of disk events, model after each step
+//!                                |
+//!            cut at every event, every choice of survivors [slice]
+//!                                |
+//!                              image --- [check] ---> a finding, or the log of its recovery
+//!                                                          |
+//!                                  cut again, inside the recovery [nested]
+//! ```
+//!
+//! - A history is a line of text, a crash is a line of text, and together they are a fixture for
+//!   ever [case].
+//! - The checker knows nothing of how the store works: it compares what a store shows with a model
+//!   of what was acknowledged [model], and asks the rows whether their bytes are there [check].
+//! - A rule that no mutant breaks is no rule: each protection is switched off in turn [mutants].
+
+mod case;
+mod check;
+mod content;
+mod fault;
+mod finding;
+mod history;
+mod liar;
+mod model;
+mod mutants;
+mod nested;
+mod play;
+mod report;
+mod shapes;
+mod slice;
+mod space;
+mod tamper;
+mod trace;
+
+pub use case::{Case, replay};
+pub use check::{Checked, check_image};
+pub use content::Content;
+pub use fault::{Faults, fault_sweep};
+pub use finding::{Finding, Rule};
+pub use history::{History, Limited, Shape, pairs, random, singles};
+pub use model::Model;
+pub use mutants::{Mutant, catch, is_caught, protections_in_use, whole_trace};
+pub use nested::Depth;
+pub use play::{Run, play};
+pub use report::{Tally, outcome_name};
+pub use slice::{Budget, cut_history};
+pub use space::crash_loops;
+pub use tamper::{Tamper, tamper_all};
+pub use trace::check_trace;

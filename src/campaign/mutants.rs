@@ -1,0 +1,108 @@
+//! Mutants: each protection is switched off in turn, and the campaign has to notice.
+
+use super::finding::{Finding, Rule};
+use super::history::{History, pairs, singles};
+use super::nested::Depth;
+use super::play::play;
+use super::report::Tally;
+use super::slice::{Budget, cut_history};
+use super::tamper::tamper_all;
+use super::trace::check_trace;
+use crate::clock::monotonic_nanos;
+use crate::protection::{Protection, switch_off};
+
+/// What became of a mutant.
+#[derive(Debug, Clone)]
+pub struct Mutant {
+    /// What was switched off.
+    pub protection: Protection,
+    /// What noticed it: the rule, and what was seen.
+    pub caught: Option<Finding>,
+    /// A line that shows it again under the same switch, where a crash was needed.
+    pub case: String,
+    /// Images until then.
+    pub images: u64,
+    /// Seconds until then.
+    pub seconds: f64,
+}
+
+impl Mutant {
+    /// Its line of the table.
+    pub fn line(&self) -> String {
+        let rule = self.caught.as_ref().map_or("NOT CAUGHT", |finding| finding.rule.name());
+        let name = self.protection.name();
+        format!("{name:28} | {rule:28} | {:7} | {:6.2}", self.images, self.seconds)
+    }
+}
+
+/// Every protection that has a use.
+pub fn protections_in_use() -> &'static [Protection] {
+    Protection::ALL
+}
+
+const HUNT: Budget =
+    Budget { posix: 6, ext4: 1, kill: 2, depth: Depth { one_in: 4, cuts: 4, each: 1, levels: 1 } };
+
+/// Histories that come near many protections, tried before all others.
+const FIRST: [&str; 9] = [
+    "!N|AWk",
+    "|!N",
+    "!NNAB|PUV",
+    "!NNABOE|FV",
+    "!NNACAB|RkA",
+    "!NNABO|SYX",
+    "!NAB|fA",
+    "!N|1AB1",
+    "!NNAGAG|WB1",
+];
+
+/// Switches `protection` off on this thread and hunts until a rule breaks, or `images_max` images
+/// passed.
+pub fn catch(protection: Protection, seed: u64, images_max: u64) -> Mutant {
+    let began = monotonic_nanos();
+    let off = switch_off(protection);
+    let mut tally = Tally::up_to(images_max);
+    let (caught, case) = match hunt(seed, &mut tally) {
+        Some((finding, case)) => (Some(finding), case),
+        None => (None, String::new()),
+    };
+    drop(off);
+    let seconds = (monotonic_nanos() - began) as f64 / 1e9;
+    Mutant { protection, caught, case, images: tally.images, seconds }
+}
+
+fn hunt(seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
+    if let Err(finding) = tamper_all(seed) {
+        return Some((finding, "a scenario".to_owned()));
+    }
+    let first: Vec<History> =
+        FIRST.iter().filter_map(|ops| History::tiny(seed, ops).ok()).collect();
+    // Plays cost next to nothing, crashes come after.
+    for history in &first {
+        if let Some(finding) = whole_trace(history) {
+            return Some((finding, format!("trace of {history}")));
+        }
+    }
+    for history in first.into_iter().chain(singles(seed)).chain(pairs(seed)) {
+        if let Err((case, finding)) = cut_history(&play(&history), HUNT, tally) {
+            return Some((finding, case.to_string()));
+        }
+        if tally.is_full() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The rules of the trace, over a history from its first event.
+pub fn whole_trace(history: &History) -> Option<Finding> {
+    let mut cut = history.prefix.clone();
+    cut.extend(&history.cut);
+    let run = play(&History { prefix: Vec::new(), cut, ..history.clone() });
+    run.findings.first().cloned().or_else(|| check_trace(&run.log))
+}
+
+/// Whether a rule noticed anything at all: a mutant that only makes a play fail is caught as well.
+pub fn is_caught(mutant: &Mutant) -> bool {
+    mutant.caught.as_ref().is_some_and(|finding| Rule::ALL.contains(&finding.rule))
+}

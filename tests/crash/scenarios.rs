@@ -1,0 +1,34 @@
+//! What no crash image shows: tampering, a drive that gives up, the space that crash loops take.
+
+use sealstone::campaign::{Faults, History, crash_loops, fault_sweep, tamper_all};
+
+/// Is an older manifest refused, a flipped frame told, a stale one left alone, a bad copy noticed,
+/// and does a failed sync or write lose nothing that was acknowledged?
+#[test]
+fn p5_p7_p8_g12_g13_g14_what_was_tampered_with_is_told() {
+    for seed in [1, 2] {
+        if let Err(finding) = tamper_all(seed) {
+            panic!("seed {seed}: {finding}");
+        }
+    }
+}
+
+/// Does the disk stay as full as it was, however often the process dies?
+#[test]
+fn g8_crash_loops_do_not_grow_the_disk() {
+    if let Err(finding) = crash_loops(5, 30) {
+        panic!("{finding}");
+    }
+}
+
+/// After any failed call: an error or success, a halt that is told, nothing acknowledged lost,
+/// handles and locks back where they were?
+#[test]
+fn p8_g14_g16_g19_a_failed_call_loses_nothing() {
+    let mut faults = Faults::default();
+    let history = History::tiny(1, "!NAB|AB").unwrap();
+    if let Err(finding) = fault_sweep(&history, 2, &mut faults) {
+        panic!("{finding}");
+    }
+    assert!(faults.struck > 10 && faults.halted > 0 && faults.told > 0, "{}", faults.table());
+}
