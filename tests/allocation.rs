@@ -1,0 +1,227 @@
+//! Does opening any file, whatever is in it, allocate no more than a small multiple of its length?
+//!
+//! An allocator that counts is the only exact way to see that, and an allocator is unsafe code: it
+//! stands here, in a test, and nowhere in the crate.
+#![cfg(feature = "sim")]
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sealstone::engine::{Append, Store};
+use sealstone::format::layout;
+use sealstone::journal::{Expect as JournalExpect, read_header, scan};
+use sealstone::manifest::{CheckIntegrity, Manifest, Open, read_head};
+use sealstone::sealed::{Expect, Reader};
+use sealstone::vfs::sim::Rng;
+use sealstone::vfs::{Disk, RealDisk};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn grew(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came; only numbers are kept.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grew(layout.size());
+        // SAFETY: as for this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grew(layout.size());
+        // SAFETY: as for this function.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as for this function.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most that `work` held at once beyond what was held before.
+fn peak_of(work: impl FnOnce()) -> usize {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    work();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// What opening a file of n bytes may hold at once: `times * n + fixed`.
+struct Bound {
+    kind: &'static str,
+    times: usize,
+    fixed: usize,
+}
+
+const BOUNDS: &[Bound] = &[
+    Bound { kind: "HEAD", times: 0, fixed: 4 << 10 },
+    Bound { kind: "journal", times: 2, fixed: 192 << 10 },
+    Bound { kind: "sealed", times: 2, fixed: 320 << 10 },
+    Bound { kind: "manifest", times: 3, fixed: 256 << 10 },
+];
+
+/// Cases of each file, and of each long one.
+const CASES: (u64, u64) = (150, 25);
+
+struct Bench {
+    disk: Arc<dyn Disk>,
+    dir: tempfile::TempDir,
+}
+
+/// A file as a store wrote it: its kind, its name, its bytes.
+type Source = (&'static str, String, Vec<u8>);
+
+/// The files of the store at `root`, the longest of each kind.
+fn sources(root: &Path) -> Vec<Source> {
+    let mut found = Vec::new();
+    for (kind, folder) in [("journal", "journal"), ("sealed", "sealed/00"), ("sealed", "sealed/01")]
+    {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let longest = paths.max_by_key(|path| std::fs::metadata(path).unwrap().len());
+        found.extend(longest.map(|path| (kind, path)));
+    }
+    found.push(("manifest", root.join("manifest.redb")));
+    found.push(("HEAD", root.join("HEAD")));
+    let read = |(kind, path): (_, PathBuf)| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (kind, name, std::fs::read(path).unwrap())
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// Files so long that their length decides, not what any opening takes.
+fn long_sources() -> Vec<Source> {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run.stone");
+    let mut limits = sealstone::Limits::default();
+    (limits.sealed_folders, limits.ballast_bytes, limits.background) = (2, 0, false);
+    let store = Store::options().limits(limits).create(&root).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    let mut rng = Rng::new(1);
+    let mut noise = |len: usize| {
+        let mut bytes = vec![0; len];
+        rng.fill(&mut bytes);
+        bytes
+    };
+    for _ in 0..12 {
+        let group = (0..5).map(|_| Append { stream, payload: noise(250_000) });
+        store.append(group.collect()).unwrap();
+    }
+    store.barrier().unwrap();
+    let lease = store.lease("keeper", "test", None, &[]).unwrap();
+    store.put_objects(lease, (0..500).map(|_| noise(3000)).collect()).unwrap();
+    store.put_objects(lease, vec![noise(6_000_000), noise(2_000_000)]).unwrap();
+    // The files as they stand while their writer lives.
+    sources(&root)
+}
+
+/// A file made hostile: cut, grown, with bits flipped, with fields that promise the most, or noise.
+fn hostile(whole: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let at = |rng: &mut Rng, len: usize| (rng.next_u64() % len.max(1) as u64) as usize;
+    for _ in 0..1 + rng.next_u64() % 3 {
+        let place = at(rng, bytes.len());
+        match rng.next_u64() % 7 {
+            0 => bytes.truncate(place),
+            1 => bytes.extend(vec![rng.next_u64() as u8; at(rng, 100_000)]),
+            2 | 3 if !bytes.is_empty() => bytes[place] ^= 1 << (rng.next_u64() % 8),
+            4 => bytes.iter_mut().skip(place & !3).take(4).for_each(|byte| *byte = 0xff),
+            5 => bytes.iter_mut().skip(place & !7).take(8).for_each(|byte| *byte = 0x7f),
+            _ => {
+                let (from, len) = (at(rng, bytes.len()), at(rng, 5000));
+                let piece: Vec<u8> = bytes.iter().skip(from).take(len).copied().collect();
+                bytes.splice(place.min(bytes.len()).., piece);
+            }
+        }
+    }
+    if rng.next_u64() % 20 == 0 {
+        rng.fill(&mut bytes);
+    }
+    bytes
+}
+
+impl Bench {
+    /// Opens a hostile file as the store does. Whatever comes of it, it must come.
+    fn open(&self, kind: &str, path: &Path) {
+        match kind {
+            "HEAD" => drop(read_head(&self.disk, self.dir.path())),
+            "journal" => {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                let (owner, n) = layout::parse_journal(name).unwrap();
+                let Ok(header) = read_header(&*self.disk, path) else { return };
+                let (store, salt) = (header.store, Some(header.salt));
+                let expect = JournalExpect { store, owner, n, salt, end: None };
+                drop(scan(&*self.disk, path, &expect, &mut |_, _| Ok(())));
+            }
+            "sealed" => {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                let (digest, _) = layout::parse_sealed(name).unwrap();
+                let expect = Expect { digest: Some(digest), ..Expect::default() };
+                for expect in [expect, Expect::default()] {
+                    let Ok(reader) = Reader::open(&self.disk, path, &expect) else { continue };
+                    let _ = (reader.label(), reader.verify(&digest));
+                    let _ = reader.read(64, u64::MAX >> 1);
+                    for one in reader.footer().map(|f| f.extents).unwrap_or_default() {
+                        let _ = reader.read(one.extent.offset, one.extent.stored_len);
+                    }
+                }
+            }
+            _ => {
+                let check_integrity = CheckIntegrity::Always;
+                let how = Open { cache_bytes: 1 << 20, check_integrity, ..Open::default() };
+                drop(Manifest::open_read_only(&self.disk, self.dir.path(), &how));
+                drop(Manifest::open(&self.disk, self.dir.path(), &how));
+            }
+        }
+    }
+}
+
+/// P9, G22: nothing in a file makes its reader allocate what the file's own length does not justify.
+#[test]
+fn g22_opening_a_hostile_file_allocates_a_small_multiple_of_it() {
+    let seed = std::env::var("SEALSTONE_SEED").map_or(7, |text| text.parse().unwrap());
+    println!("SEALSTONE_SEED={seed}");
+    let mut rng = Rng::new(seed);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/first-unclean");
+    for (kind, name, whole) in sources(&golden).into_iter().chain(long_sources()) {
+        let bound = BOUNDS.iter().find(|bound| bound.kind == kind).unwrap();
+        let bench = Bench { disk: RealDisk::new(), dir: tempfile::tempdir().unwrap() };
+        let path = bench.dir.path().join(name);
+        let (mut most, mut share) = (0, 0.0f64);
+        let cases = if whole.len() < 1 << 20 { CASES.0 } else { CASES.1 };
+        for case in 0..cases {
+            let bytes = if case == 0 { whole.clone() } else { hostile(&whole, &mut rng) };
+            let n = bytes.len();
+            let _ = std::fs::remove_file(&path);
+            std::fs::write(&path, bytes).unwrap();
+            let peak = peak_of(|| bench.open(kind, &path));
+            let allowed = bound.times * n + bound.fixed;
+            assert!(peak <= allowed, "{kind}, case {case}: {peak} bytes for {n}");
+            most = most.max(peak);
+            share = share.max(peak.saturating_sub(bound.fixed) as f64 / n.max(1) as f64);
+        }
+        println!(
+            "{kind:<9} of {} KiB, bound {} times its length and {} KiB: {cases} hostile ones took \
+             {} KiB at most, {share:.2} times beyond the fixed part",
+            whole.len() >> 10,
+            bound.times,
+            bound.fixed >> 10,
+            most >> 10,
+        );
+    }
+}
