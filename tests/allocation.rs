@@ -149,7 +149,7 @@ fn hostile(whole: &[u8], rng: &mut Rng) -> Vec<u8> {
             }
         }
     }
-    if rng.next_u64() % 20 == 0 {
+    if rng.one_in(20) {
         rng.fill(&mut bytes);
     }
     bytes
