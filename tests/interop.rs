@@ -187,6 +187,8 @@ fn g22_very_many_columns_are_refused_at_once() {
     assert!(!odd.contains('\x1b'), "{odd:?}");
     let error = refusal(Format::Csv, &format!("{}\n1\n", ",".repeat(1 << 20)), options());
     assert_eq!(error, "import input line 1 (row 0): it has 1048577 columns; 4096 is the most");
+    let error = refusal(Format::Csv, &format!("{}\n1\n", ",".repeat(5 << 20)), options());
+    assert!(error.contains("longer than 4206592 bytes"), "{error}");
     println!("{:?}", started.elapsed());
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }

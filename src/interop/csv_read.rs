@@ -11,9 +11,11 @@ use super::guess::Guess;
 use super::options::ReadOptions;
 use super::plan::{self, Missing, Plan, RowPlace};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{FIELDS_MAX, FieldType};
+use crate::format::column::{FIELD_NAME_BYTES_MAX, FIELDS_MAX, FieldType};
 
 const BUFFER_BYTES: usize = 64 << 10;
+/// The longest header line: as many names as there may be, as long as they may be.
+const HEADER_BYTES_MAX: usize = FIELDS_MAX * (FIELD_NAME_BYTES_MAX + 3);
 
 /// Reads CSV with a header line. Blank lines are no rows.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl<R: Read> CsvReader<R> {
                 self.record = record;
                 line
             }
-            None => match self.read_record()? {
+            None => match self.read_record(self.options.record_bytes_max)? {
                 Some(line) => line,
                 None => return Ok(None),
             },
@@ -94,7 +96,9 @@ impl<R: Read> CsvReader<R> {
 
     fn read_header(&mut self) -> Result<()> {
         let at = RowPlace { row: 0, line: 1 };
-        if self.read_record()?.is_none() {
+        // The parser takes 24 bytes for each value of a first row, so that row has a bound of its own.
+        let most = self.options.record_bytes_max.min(HEADER_BYTES_MAX);
+        if self.read_record(most)?.is_none() {
             let place = &self.options.source;
             return Err(Error::new(ErrorKind::Input, "import", place, "it has no header line"));
         }
@@ -121,7 +125,7 @@ impl<R: Read> CsvReader<R> {
     fn read_sample(&mut self) -> Result<()> {
         let mut bytes = 0;
         while self.sample.len() < self.options.infer_rows && bytes < self.options.infer_bytes {
-            let Some(line) = self.read_record()? else { break };
+            let Some(line) = self.read_record(self.options.record_bytes_max)? else { break };
             bytes += self.record.as_slice().len() + 64 + 8 * self.record.len();
             self.sample.push_back((self.record.clone(), line));
         }
@@ -146,9 +150,9 @@ impl<R: Read> CsvReader<R> {
         Ok(())
     }
 
-    /// Reads one record and returns its line.
-    fn read_record(&mut self) -> Result<Option<u64>> {
-        let most = self.options.record_bytes_max as u64;
+    /// Reads one record of at most `most` bytes and returns its line.
+    fn read_record(&mut self, most: usize) -> Result<Option<u64>> {
+        let most = most as u64;
         self.allowance.set(most.saturating_add(BUFFER_BYTES as u64));
         let row = self.row + self.sample.len() as u64;
         let line = self.reader.position().line();
