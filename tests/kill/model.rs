@@ -20,8 +20,8 @@ use std::io::Write;
 use std::path::Path;
 
 use sealstone::engine::Store;
-use sealstone::ids::{ObjectId, StreamId};
-use sealstone::manifest::{LeaseRow, Reading};
+use sealstone::ids::{CheckpointId, ObjectId, StreamId};
+use sealstone::manifest::{CheckpointRow, LeaseRow, Reading, StateBytes};
 
 use crate::content::{Pair, is_state, noise, pairs, verify};
 
@@ -195,11 +195,26 @@ impl Model {
         if self.checkpoint == 0 {
             return Ok(());
         }
-        let latest = store.latest_checkpoint(1).map_err(|e| format!("checkpoint: {e:?}"))?;
-        if latest.id.0 < self.checkpoint || !is_state(&latest.state) {
-            return Err(format!("checkpoint {} is not {}", latest.id, self.checkpoint));
+        let all = (1, CheckpointId(0))..=(1, CheckpointId(u64::MAX));
+        let newest = store.snapshot().and_then(|snapshot| snapshot.last::<CheckpointRow>(all));
+        let ((_, id), row) = match newest {
+            Ok(Some(newest)) => newest,
+            other => return Err(format!("checkpoint {} is gone: {other:?}", self.checkpoint)),
+        };
+        let state = match row.state {
+            StateBytes::Inline(bytes) => bytes,
+            StateBytes::Object(object) => store.fetch(object).map_err(|e| format!("{e:?}"))?,
+        };
+        if id.0 < self.checkpoint || !is_state(&state) {
+            return Err(format!("checkpoint {id} is not {}", self.checkpoint));
         }
-        self.checkpoint = latest.id.0;
+        // One that a rewind went back beyond is there, and passed over.
+        if let Err(e) = store.latest_checkpoint(1)
+            && e.kind() != sealstone::ErrorKind::NotFound
+        {
+            return Err(format!("the latest checkpoint does not read: {e:?}"));
+        }
+        self.checkpoint = id.0;
         Ok(())
     }
 }
