@@ -375,3 +375,34 @@ fn a_command_that_left_the_readme_is_caught() {
     assert_caught(command_breaches(script, readme), &["# two"]);
     assert_caught(command_breaches("", readme), &["takes no command"]);
 }
+
+/// Suites under tests/ that the page of suites does not list.
+fn suite_breaches(rows: &[Vec<String>], files: &[String]) -> Vec<String> {
+    let suite = |file: &String| {
+        let inside = file.strip_prefix("tests/")?;
+        let name = inside.strip_suffix("/main.rs").or_else(|| inside.strip_suffix(".rs"))?;
+        (!name.contains('/')).then(|| name.to_owned())
+    };
+    let has: BTreeSet<String> = files.iter().filter_map(suite).collect();
+    let cells = rows.iter().flat_map(|row| row[0].split(", "));
+    let said: BTreeSet<String> = cells.map(|name| name.trim_matches('`').to_owned()).collect();
+    let missing = has.difference(&said).map(|name| format!("{name} is not listed"));
+    missing.chain(said.difference(&has).map(|name| format!("{name} is no suite"))).collect()
+}
+
+/// Does the page of suites tell what each of them asks?
+#[test]
+fn every_suite_says_what_it_asks() {
+    let rows = rows_below(&document("docs/RELIABILITY.md"), "Suites");
+    let files: Vec<_> = sources("tests").into_iter().map(|source| source.path).collect();
+    let breaches = suite_breaches(&rows[1.min(rows.len())..], &files);
+    assert_none("docs/RELIABILITY.md, Suites", breaches);
+}
+
+#[test]
+fn a_suite_that_is_not_listed_is_caught() {
+    let rows = [cells("| `a`, `b` | x |").unwrap(), cells("| `gone` | x |").unwrap()];
+    let files = ["tests/a.rs", "tests/b/main.rs", "tests/b/c.rs", "tests/new.rs"];
+    let files = files.map(str::to_owned);
+    assert_caught(suite_breaches(&rows, &files), &["new is not", "gone is no suite"]);
+}

@@ -104,8 +104,12 @@ pub fn walk(root: &Path, folder: &Path, show: &mut dyn FnMut(&str, &[u8])) {
     names.sort();
     for path in names {
         let inside = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
-        let skipped = ["target", ".git", "tests/data", "tests/golden", "fuzz/target", "PLAN.md"];
-        if skipped.contains(&inside.as_str()) || inside.ends_with(".stone") {
+        let skipped = ["target", ".git", "tests/data", "fuzz/target", "PLAN.md"];
+        let golden = inside.starts_with("tests/golden/") && path.is_file();
+        if skipped.contains(&inside.as_str())
+            || inside.ends_with(".stone")
+            || (golden && !inside.ends_with(".rs"))
+        {
             continue;
         }
         if path.is_dir() {
