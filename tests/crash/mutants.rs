@@ -12,6 +12,7 @@ fn a_missing_protection_is_noticed() {
         Protection::OwnerCheck,
         Protection::DedupeInTransaction,
         Protection::RecordGeneration,
+        Protection::CopyVerifiedBeforeMove,
         Protection::SyncBeforeTrust,
     ] {
         let mutant = catch(protection, 1, 600);
