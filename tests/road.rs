@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use sealstone::interop::Format;
+use sealstone::manifest::{Reading, ReceiptRow};
 use sealstone::recording::{
     ExportOptions, Field, FieldType, ImportOptions, Level, NewRecord, RecordingStatus, Schema,
     Value,
@@ -397,6 +398,9 @@ fn rec28_fail_needs_a_reason_and_keeps_the_records() {
     assert_eq!(recording.status(), &reason);
     assert_eq!(recording.stream("state").unwrap().rows(), 1);
     store.retire_recording("run", "test").unwrap();
+    let receipts = store.snapshot().unwrap().list::<ReceiptRow>(.., 9).unwrap();
+    let told = receipts.last().map(|(_, row)| (row.what.clone(), row.why.clone()));
+    assert_eq!(told, Some(("recording \"run\"".to_owned(), "test".to_owned())));
     let run = two_streams(&store).start().unwrap();
     assert_eq!(run.fail(" ").unwrap_err().kind(), ErrorKind::Invalid);
 }

@@ -88,6 +88,22 @@ impl Store {
     }
 }
 
+impl Store {
+    /// For the faces: inside the transaction that removed the rows of `what`, condemns what lost its
+    /// last reference and writes the receipt. Returns objects and bytes.
+    ///
+    /// # Errors
+    /// As [`Store::transact`].
+    pub fn write_receipt(&self, w: &mut Write, what: &str, why: &str) -> Result<(u64, u64)> {
+        let settled = w.settle()?;
+        let (objects, bytes) = (settled.objects, settled.bytes);
+        let retired = Retired { things: 1, unknown: Vec::new(), objects, bytes };
+        let at = self.core().disk.wall_nanos();
+        write_receipt(w, self.core().limits.receipts_max, &retired, what.to_owned(), why, at)?;
+        Ok((objects, bytes))
+    }
+}
+
 fn remove(w: &mut Write, thing: &Thing) -> Result<bool> {
     match thing {
         Thing::Lease(lease) => {

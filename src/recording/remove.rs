@@ -30,7 +30,11 @@ pub(super) fn remove(
     let committed = store.transact(Step::RetireCommit, |w| {
         let found = w.get::<RecordingNameRow>(&name.to_owned())?.map(|row| row.recording);
         match found.filter(|found| expected.is_none_or(|expected| expected == *found)) {
-            Some(_) => remove_rows(w, name),
+            Some(_) => {
+                let streams = remove_rows(w, name)?;
+                store.write_receipt(w, &format!("recording {name:?}"), why)?;
+                Ok(streams)
+            }
             None => {
                 let cause = "there is no recording of this name";
                 Err(Error::new(ErrorKind::NotFound, "retire", format!("{name:?}"), cause))

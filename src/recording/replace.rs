@@ -46,6 +46,9 @@ pub(super) fn replace(
     let committed = store.transact(Step::RetireCommit, |w| {
         let mut row = end(w, id, from, RecordingStatus::Complete, metadata)?;
         let streams = remove_rows(w, name)?;
+        if !streams.is_empty() {
+            store.write_receipt(w, &format!("recording {name:?}"), "replaced")?;
+        }
         row.name = name.to_owned();
         row.metadata.retain(|(key, _)| key != REPLACES);
         rename(w, id, from, &row)?;
