@@ -7,7 +7,8 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use super::bulk::Bulk;
-use super::replace::{REPLACES, name_of_replacement, remove_left_over};
+use super::left_over::{name_of_replacement, remove_left_over};
+use super::replace::REPLACES;
 use super::spelling;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};

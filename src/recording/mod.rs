@@ -24,6 +24,8 @@ mod field;
 mod filling;
 #[cfg(feature = "interop")]
 mod import;
+#[cfg(feature = "interop")]
+mod left_over;
 mod merge;
 mod reader;
 mod recorder;
