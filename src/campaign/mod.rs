@@ -41,7 +41,7 @@ pub use fault::{Faults, fault_sweep};
 pub use finding::{Finding, Rule};
 pub use history::{History, Limited, Shape, pairs, random, singles};
 pub use model::Model;
-pub use mutants::{Mutant, catch, is_caught, protections_in_use, whole_trace};
+pub use mutants::{Mutant, catch, is_caught, protections_in_use, same_again, whole_trace};
 pub use nested::Depth;
 pub use play::{Run, play};
 pub use report::{Tally, outcome_name};

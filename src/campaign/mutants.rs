@@ -102,6 +102,16 @@ pub fn whole_trace(history: &History) -> Option<Finding> {
     run.findings.first().cloned().or_else(|| check_trace(&run.log))
 }
 
+/// G4: equal seeds and equal calls give equal runs; what differs, if they do not.
+pub fn same_again(history: &History) -> Option<Finding> {
+    let (one, other) = (play(history).log, play(history).log);
+    (one.trace_hash() != other.trace_hash()).then(|| {
+        let pairs = one.events().iter().zip(other.events());
+        let at = pairs.take_while(|(one, other)| one == other).count();
+        Finding::new(Rule::Replay, format!("{history} differs from event {}", one.describe(at)))
+    })
+}
+
 /// Whether a rule noticed anything at all: a mutant that only makes a play fail is caught as well.
 pub fn is_caught(mutant: &Mutant) -> bool {
     mutant.caught.as_ref().is_some_and(|finding| Rule::ALL.contains(&finding.rule))

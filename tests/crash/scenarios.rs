@@ -1,6 +1,8 @@
 //! What no crash image shows: tampering, a drive that gives up, the space that crash loops take.
 
-use sealstone::campaign::{Faults, History, crash_loops, fault_sweep, tamper_all};
+use sealstone::campaign::{
+    Faults, History, crash_loops, fault_sweep, random, same_again, tamper_all,
+};
 
 /// Is an older manifest refused, a flipped frame told, a stale one left alone, a bad copy noticed,
 /// and does a failed sync or write lose nothing that was acknowledged?
@@ -31,4 +33,14 @@ fn p8_g14_g16_g19_a_failed_call_loses_nothing() {
         panic!("{finding}");
     }
     assert!(faults.struck > 10 && faults.halted > 0 && faults.told > 0, "{}", faults.table());
+}
+
+/// Do equal seeds give equal runs? (A failure that does not come again cannot be mended.)
+#[test]
+fn equal_seeds_give_equal_runs() {
+    for seed in [1, 2, 3] {
+        if let Some(finding) = same_again(&random(seed)) {
+            panic!("{finding}");
+        }
+    }
 }
