@@ -16,7 +16,7 @@ use crate::vfs::{Counts, Disk};
 
 /// Calls to the disk that an opening of a campaign's store makes at most, whatever was cut off: it
 /// follows the manifest and the unsealed journals, both of which are small here.
-pub const OPEN_CALLS_MAX: u64 = 6000;
+pub const OPEN_CALLS_MAX: u64 = 3000;
 
 /// What an image may show.
 #[derive(Debug, Clone)]

@@ -123,6 +123,9 @@ impl History {
 /// A store with something of everything, and records that are not durable yet.
 const PREFIX: &str = "!NNAGBLPCOEHAG";
 
+/// What the picks of a pair may miss: journals that go, a file of two streams that is compacted.
+const SURE: [&str; 2] = ["!N1|kP", "!NNGGGGQ|UV"];
+
 fn prefix() -> Vec<Shape> {
     PREFIX.chars().filter_map(Shape::of_code).collect()
 }
@@ -136,6 +139,7 @@ pub fn singles(seed: u64) -> Vec<History> {
         let cut = cut.chars().filter_map(Shape::of_code).collect();
         all.push(History { seed, limited, prefix: Vec::new(), cut });
     }
+    all.extend(SURE.iter().filter_map(|ops| History::tiny(seed, ops).ok()));
     for shape in Shape::ALL.iter().filter(|shape| is_shape(**shape)) {
         let cut = vec![*shape];
         all.push(History { seed, limited: Limited::Tiny, prefix: prefix(), cut });
