@@ -52,7 +52,7 @@ impl Store {
         let mut accounts = Accounts::default();
         // Listed before the rows are read: a file born between is in neither.
         let listed = list_all(core)?;
-        let rows = FileRows::read(core, &mut accounts)?;
+        let rows = FileRows::read(core, &listed, &mut accounts)?;
         let journals: HashSet<(OwnerId, u64)> = self
             .snapshot()?
             .list::<JournalRow>(.., usize::MAX)?
@@ -78,7 +78,9 @@ struct FileRows {
 
 impl FileRows {
     /// Live from the objects, dead and condemned from the files.
-    fn read(core: &Core, accounts: &mut Accounts) -> Result<Self> {
+    fn read(core: &Core, listed: &[(PathBuf, u64)], accounts: &mut Accounts) -> Result<Self> {
+        let there: HashSet<UniqueId> =
+            listed.iter().filter_map(|(path, _)| unique_of(path)).collect();
         let snapshot = core.snapshot()?;
         let mut named = HashMap::new();
         snapshot.scan::<ObjectRow>(.., &mut |_, row| {
@@ -94,7 +96,12 @@ impl FileRows {
                     accounts.live += row.framing;
                     accounts.dead += row.dead;
                 }
-                FileState::Condemned | FileState::Unlinking => accounts.condemned += row.len,
+                FileState::Condemned => accounts.condemned += row.len,
+                // A crash may have come between its unlink and the commit that forgets it.
+                FileState::Unlinking if there.contains(&row.unique) => {
+                    accounts.condemned += row.len;
+                }
+                FileState::Unlinking => {}
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -158,6 +165,11 @@ fn list_all(core: &Core) -> Result<Vec<(PathBuf, u64)>> {
         }
     }
     Ok(found)
+}
+
+fn unique_of(path: &Path) -> Option<UniqueId> {
+    let name = path.file_name()?.to_str()?;
+    layout::parse_sealed(name).map(|(_, unique)| unique)
 }
 
 fn is_ours(core: &Core, dir: &Path, name: &str) -> bool {

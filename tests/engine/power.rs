@@ -381,3 +381,20 @@ fn damaged_file(disk: &SimDisk, content: &[u8]) -> std::path::PathBuf {
     }
     panic!("no file holds it");
 }
+
+/// Do the books close when a crash came between an unlink and the commit that forgets the file?
+#[test]
+fn p10_a_file_that_is_gone_before_its_row_is_in_no_class() {
+    let disk = sim(33);
+    let store = on(&disk).create(root()).unwrap();
+    let lease = store.lease("l", "test", None, &[]).unwrap();
+    store.put_objects(lease, vec![vec![4; 4000]]).unwrap();
+    store.retire(&[Thing::Lease(lease)], "test").unwrap();
+    let fault = Fault::new(disk.operations(), FaultKind::Eio);
+    disk.inject(fault.only(Operation::SyncDir).on("sealed"));
+    store.reclaim(Budget::default()).unwrap_err();
+    let disk = killed(&disk, store, 2);
+    let reader = on(&disk).open_read_only(root()).unwrap();
+    let accounts = reader.accounts().unwrap();
+    assert!(accounts.are_closed() && accounts.condemned == 0, "{accounts:?}");
+}
