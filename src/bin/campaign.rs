@@ -53,7 +53,7 @@ fn arguments() -> Result<Arguments, String> {
 const DEEP: Budget =
     Budget { posix: 6, ext4: 2, kill: 1, depth: Depth { one_in: 4, cuts: 3, each: 1, levels: 2 } };
 
-/// For pairs, and what chance makes.
+/// For pairs, and what chance makes: the ordered profile allows less than the harshest one.
 const BROAD: Budget =
     Budget { posix: 2, ext4: 1, kill: 1, depth: Depth { one_in: 4, cuts: 2, each: 1, levels: 2 } };
 
