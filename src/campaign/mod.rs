@@ -5,16 +5,16 @@
 //!                                |
 //!            cut at every event, every choice of survivors [slice]
 //!                                |
-//!                              image --- [check] ---> a finding, or the log of its recovery
+//!                              image --- `check` ---> a finding, or the log of its recovery
 //!                                                          |
 //!                                  cut again, inside the recovery [nested]
 //! ```
 //!
 //! - A history is a line of text, a crash is a line of text, and together they are a fixture for
-//!   ever [case].
+//!   ever `case`.
 //! - The checker knows nothing of how the store works: it compares what a store shows with a model
-//!   of what was acknowledged [model], and asks the rows whether their bytes are there [check].
-//! - A rule that no mutant breaks is no rule: each protection is switched off in turn [mutants].
+//!   of what was acknowledged `model`, and asks the rows whether their bytes are there `check`.
+//! - A rule that no mutant breaks is no rule: each protection is switched off in turn `mutants`.
 
 mod case;
 mod check;
