@@ -42,6 +42,7 @@ protections! {
     SyncBeforeTrust = "sync_before_trust",
     HaltAfterFailedSync = "halt_after_failed_sync",
     BirthByLink = "birth_by_link",
+    DraftReadBack = "draft_read_back",
 }
 
 #[cfg(feature = "sim")]

@@ -6,6 +6,7 @@
 //!     |-- write -> Write (write, commit) ----+-- Reading: rows by type (row, key, rows, table)
 //!     |              `- settle: the one routine that removes objects
 //!     `-- redb, guarded (halt), on a file (backend) or on a copy in memory (copy, examine)
+//!   Draft (draft): a new manifest at any path, from a Snapshot or row by row
 //!
 //!   meta ... owners -- claims -- journals --+
 //!   recordings - streams - chunks ----------+-- edges --> objects -> inline | files
@@ -24,6 +25,7 @@ mod backend;
 mod birth;
 mod commit;
 mod copy;
+mod draft;
 mod examine;
 mod halt;
 mod handle;
@@ -39,6 +41,7 @@ mod write;
 
 pub use birth::Birth;
 pub use commit::Committed;
+pub use draft::{Draft, Drafted, Pass, PassRow, row_value};
 pub use handle::Manifest;
 pub use head::{Witness, read_head, write_head};
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};

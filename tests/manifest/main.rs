@@ -4,6 +4,7 @@
 
 mod birth;
 mod crash;
+mod draft;
 mod failures;
 mod flips;
 mod meddle;

@@ -20,6 +20,8 @@ pub enum Fault {
     Change,
     /// Syncs of a file: what was written stays pending.
     Sync,
+    /// One write of a file: it is said to have happened, and did not.
+    LostWrite,
 }
 
 #[derive(Debug)]
@@ -30,6 +32,12 @@ struct Plan {
 }
 
 impl Plan {
+    fn loses_write(&self) -> bool {
+        *self.kind.lock().unwrap() == Fault::LostWrite
+            && self.left.load(Ordering::SeqCst) >= 0
+            && self.left.fetch_sub(1, Ordering::SeqCst) == 0
+    }
+
     fn meet(&self, kinds: &[Fault]) -> io::Result<()> {
         let armed = self.left.load(Ordering::SeqCst) >= 0;
         if armed && kinds.contains(&self.kind.lock().unwrap()) {
@@ -76,6 +84,11 @@ impl Meddled {
         self.plan.left.store(after, Ordering::SeqCst);
     }
 
+    /// Whether what was planned has not happened yet.
+    pub fn is_armed(&self) -> bool {
+        self.plan.left.load(Ordering::SeqCst) >= 0
+    }
+
     /// Fails nothing more.
     pub fn mend(&self) {
         self.plan.left.store(-1, Ordering::SeqCst);
@@ -105,6 +118,9 @@ impl File for MeddledFile {
     }
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         self.plan.meet(&[Fault::Change])?;
+        if self.plan.loses_write() {
+            return Ok(from.len());
+        }
         self.inner.write_at(from, offset)
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
