@@ -53,6 +53,29 @@ fn messages(output: &Output) -> Vec<Value> {
     parsed.collect()
 }
 
+/// Is a manifest compacted only when asked to, and is what it says the truth?
+#[test]
+fn compact_says_before_and_after_and_a_dry_run_writes_nothing() {
+    let home = Home::new();
+    let store = home.weather();
+    let before = listing(Path::new(&store));
+    let dry = run(&["compact", &store, "-n", "--json"]);
+    assert_code(&dry, 0);
+    let dry = object(&dry);
+    assert_eq!((&dry["command"], &dry["dry_run"]), (&"compact".into(), &true.into()));
+    assert_eq!(listing(Path::new(&store)), before);
+    let done = object(&run(&["compact", &store, "--json"]));
+    assert_eq!((&done["commit"], &done["rows"]), (&dry["commit"], &dry["rows"]));
+    assert_eq!(done["bytes_before"], dry["bytes_before"]);
+    let len = std::fs::metadata(Path::new(&store).join("manifest.redb")).unwrap().len();
+    assert_eq!(done["bytes_after"], len);
+    let said = run(&["compact", &store]);
+    assert_code(&said, 0);
+    assert!(stdout(&said).contains("it was"), "{}", stdout(&said));
+    assert_code(&run(&["check", &store]), 0);
+    assert_code(&run(&["compact", &home.text("none.stone")]), 10);
+}
+
 struct Home {
     dir: tempfile::TempDir,
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use super::shapes::Shape;
-use super::shapes::is_shape;
+use super::shapes::{is_paired, is_shape};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::vfs::sim::Rng;
@@ -126,6 +126,9 @@ const PREFIX: &str = "!NNAGBLPCOEHAG";
 /// What the picks of a pair may miss: journals that go, a file of two streams that is compacted.
 const SURE: [&str; 2] = ["!N1|kP", "!NNGGGGQ|UV"];
 
+/// What is done to a whole store, before and after what changes it.
+const WHOLE: [&str; 3] = ["!NNAGBPOF|MV", "!NNAGBLPC|kM", "!NNABPU|MM"];
+
 fn prefix() -> Vec<Shape> {
     PREFIX.chars().filter_map(Shape::of_code).collect()
 }
@@ -149,12 +152,15 @@ pub fn singles(seed: u64) -> Vec<History> {
 
 /// Every pair of operations after the prefix.
 pub fn pairs(seed: u64) -> Vec<History> {
-    let shapes = || Shape::ALL.iter().filter(|shape| is_shape(**shape));
+    let shapes = || Shape::ALL.iter().filter(|shape| is_paired(**shape));
     let pair = |first: Shape, second: Shape| {
         let cut = vec![first, second];
         History { seed, limited: Limited::Tiny, prefix: prefix(), cut }
     };
-    shapes().flat_map(|first| shapes().map(move |second| pair(*first, *second))).collect()
+    let mut all: Vec<History> =
+        shapes().flat_map(|first| shapes().map(move |second| pair(*first, *second))).collect();
+    all.extend(WHOLE.iter().filter_map(|ops| History::tiny(seed, ops).ok()));
+    all
 }
 
 /// A longer history, from a seed.

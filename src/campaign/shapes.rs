@@ -58,10 +58,16 @@ shapes! {
     Reopen = 'c': "Close and open.",
     Kill = 'k': "End the process and open in another.",
     Fence = 'f': "End the owner's row, see it refused, and open in another process.",
+    Compact = 'M': "Close, compact the manifest, open.",
     Full = 'd': "Fill the disk until intake is refused, then give space back.",
 }
 
-/// Whether the shape takes part in pairs and random histories.
+/// Whether the shape takes part in every pair: what is done to a whole store has pairs of its own.
+pub(super) fn is_paired(shape: Shape) -> bool {
+    is_shape(shape) && !matches!(shape, Shape::Compact)
+}
+
+/// Whether the shape takes part in random histories, and is cut alone.
 pub(super) fn is_shape(shape: Shape) -> bool {
     !matches!(shape, Shape::Birth | Shape::Full | Shape::LargeState)
 }

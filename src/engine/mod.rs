@@ -26,6 +26,7 @@ mod checkpoint;
 mod claim;
 mod close;
 mod compact;
+mod compact_manifest;
 mod condition;
 mod core;
 mod fetch;
@@ -48,6 +49,7 @@ mod take_in;
 mod view;
 mod worker;
 
+pub use crate::manifest::Compacted;
 pub use account::Accounts;
 pub use append::{Accepted, Append};
 pub use checkpoint::Checkpoint;

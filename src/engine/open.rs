@@ -75,7 +75,7 @@ fn parent_of(root: &Path) -> &Path {
 
 /// G10: who created the store may have died before its names were durable. What is about to be
 /// shown must not go with them.
-fn sync_names(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+pub(super) fn sync_names(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
     if !Protection::SyncBeforeTrust.is_on() {
         return Ok(());
     }
@@ -148,7 +148,7 @@ fn has_evidence(disk: &Arc<dyn Disk>, root: &Path) -> Result<bool> {
 }
 
 /// The store's own lock: exclusive, ends with the process.
-fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Box<dyn Held>> {
+pub(super) fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Box<dyn Held>> {
     disk.mark(Step::OpenLock);
     let mut waited = 0;
     loop {
@@ -206,7 +206,7 @@ fn check_private(
 }
 
 /// The path must hold a store.
-fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
+pub(super) fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
     check_private("open", disk, root, options)?;
     let none = |cause| Err(Error::new(ErrorKind::NoStore, "open", root.display(), cause));
     let manifest = layout::manifest(root);
@@ -222,7 +222,7 @@ fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()
 }
 
 /// What HEAD and the journal headers say, read before the manifest. Unreadable means no witness.
-fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Result<Vec<Witness>> {
+pub(super) fn witnesses(disk: &Arc<dyn Disk>, root: &Path) -> Result<Vec<Witness>> {
     disk.mark(Step::OpenWitness);
     let mut found: Vec<Witness> = read_head(disk, root).into_iter().collect();
     let dir = layout::journal_dir(root);
@@ -255,7 +255,7 @@ fn check_integrity(options: &Options) -> CheckIntegrity {
     options.check_integrity.unwrap_or(up_to)
 }
 
-fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Open {
+pub(super) fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Open {
     Open {
         cache_bytes: options.limits.manifest_cache_bytes,
         check_integrity: check_integrity(options),

@@ -14,7 +14,7 @@ use super::rows::MetaRow;
 use super::write::Write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, OwnerId};
-use crate::vfs::{File, Held, Step};
+use crate::vfs::{Disk, File, Held, Step};
 
 pub(super) enum Handle {
     Writer(Database),
@@ -110,7 +110,7 @@ impl Manifest {
     }
 
     /// G24: a commit into a file that no longer has the manifest's name would be lost.
-    fn check_name(&self) -> Result<()> {
+    pub(super) fn check_name(&self) -> Result<()> {
         let path = self.halt.path();
         let fail = |e| Error::io("look at", path.display(), e);
         let named = self.halt.disk().meta(path).map_err(fail)?.map(|meta| meta.identity);
@@ -122,6 +122,21 @@ impl Manifest {
             None => "it was renamed or removed while it was open",
         };
         Err(self.halt.halt(Error::new(ErrorKind::ManifestLost, "commit", path.display(), cause)))
+    }
+
+    /// Whether the file still has the manifest's name; nothing halts.
+    pub(super) fn is_named(&self) -> Result<bool> {
+        let fail = |e| Error::io("look at", self.path().display(), e);
+        let named = self.disk().meta(self.path()).map_err(fail)?.map(|meta| meta.identity);
+        Ok(named == Some(self.file.identity().map_err(fail)?))
+    }
+
+    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+        self.halt.disk()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.halt.path()
     }
 
     /// The last commit that this handle knows of.

@@ -36,6 +36,7 @@ mod read;
 mod row;
 mod rows;
 mod settle;
+mod switch;
 mod table;
 mod write;
 
@@ -50,5 +51,6 @@ pub use read::{Edge, Raw, Reading, Snapshot};
 pub use row::{Row, from_value};
 pub use rows::*;
 pub use settle::Settled;
+pub use switch::{Compacted, lock_out, switch};
 pub use table::Table;
 pub use write::Write;

@@ -25,6 +25,9 @@ pub const FEATURES_READ: u64 = 0;
 /// Features of a store, one bit each, that this release can write.
 pub const FEATURES_WRITE: u64 = 0;
 
+// How often the file may be replaced while a reader opens it.
+const REPLACED_MAX: usize = 8;
+
 // redb's lock byte that a writing process holds while it has the database open.
 const WRITER_BYTE: u64 = (1 << 62) + 1;
 
@@ -124,6 +127,17 @@ impl Manifest {
     /// # Errors
     /// As [`open`](Self::open). `InUse` while a writer is still opening the store: try again.
     pub fn open_read_only(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Self> {
+        for _ in 1..REPLACED_MAX {
+            let manifest = Self::open_found(disk, root, open)?;
+            // Replaced by a compacted one, or a newer backup, before we held anything of it.
+            if manifest.is_named()? {
+                return Ok(manifest);
+            }
+        }
+        Self::open_found(disk, root, open)
+    }
+
+    fn open_found(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Self> {
         let file = find(disk, root, Access::Read, open)?;
         let path = layout::manifest(root);
         let len = check_header(&*file, &path)?;

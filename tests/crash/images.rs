@@ -1,17 +1,22 @@
 //! Crash images: every event, every rule.
 
 use sealstone::campaign::{Budget, Depth, History, Tally, cut_history, play, whole_trace};
+use sealstone::vfs::Step;
 
 /// A smaller look than CI takes.
 const LOOK: Budget =
     Budget { posix: 3, ext4: 1, kill: 1, depth: Depth { one_in: 5, cuts: 3, each: 1, levels: 2 } };
 
 fn cut(ops: &str) -> Tally {
+    cut_up_to(ops, 250)
+}
+
+fn cut_up_to(ops: &str, images: u64) -> Tally {
     let history = History::tiny(11, ops).unwrap();
     if let Some(finding) = whole_trace(&history) {
         panic!("{finding}\n  trace of {history}");
     }
-    let mut tally = Tally::up_to(250);
+    let mut tally = Tally::up_to(images);
     if let Err((case, finding)) = cut_history(&play(&history), LOOK, &mut tally) {
         panic!("{finding}\n  campaign --replay \"{case}\"");
     }
@@ -54,4 +59,15 @@ fn g3_g5_a_rewind_is_one_step() {
 #[test]
 fn g9_g10_processes_that_die_leave_nothing_behind() {
     cut("!NAH|kA");
+}
+
+/// Is a manifest that is being compacted the old one or the new one, with the same rows, also when
+/// what recovers it is cut again?
+#[test]
+fn g3_g10_a_manifest_is_compacted_or_it_is_not() {
+    let tally = cut_up_to("!NNAGBPOF|M", 700);
+    assert!(tally.nested > 0);
+    for step in [Step::ManifestCopy, Step::ManifestSwitch, Step::ManifestSyncDir] {
+        assert!(tally.steps.contains_key(&step), "{} was not cut", step.name());
+    }
 }

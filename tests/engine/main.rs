@@ -2,6 +2,7 @@
 //! on the real one.
 #![cfg(feature = "sim")]
 
+mod compact;
 mod power;
 mod road;
 mod support;

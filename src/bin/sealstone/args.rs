@@ -86,6 +86,8 @@ pub enum Command {
     Cat(CatArgs),
     /// Compare everything that is stored with what the rows say, changing nothing
     Check(CheckArgs),
+    /// Make the manifest as small as its rows; nobody may have the store open
+    Compact(CompactArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -108,6 +110,15 @@ pub struct CheckArgs {
     /// Look at rows, lengths and labels only, not at the content of sealed files
     #[arg(long)]
     pub fast: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// The store's directory
+    pub store: PathBuf,
+    /// Say how large it is and would be about, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -211,7 +222,7 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     let Some(store) = std::env::var_os(STORE_VARIABLE).filter(|store| !store.is_empty()) else {
         return (given, false);
     };
-    let takes_store = ["import", "export", "info", "ls", "cat", "check"];
+    let takes_store = ["import", "export", "info", "ls", "cat", "check", "compact"];
     let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
     match given.iter().skip(1).position(is_command) {
         Some(at) => {

@@ -7,6 +7,7 @@
 mod args;
 mod cat;
 mod check;
+mod compact;
 mod export;
 mod failure;
 mod import;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Ls(args) => ls::run(args, times, &mut output),
         Command::Cat(args) => cat::run(args, &mut output),
         Command::Check(args) => check::run(args, &mut output),
+        Command::Compact(args) => compact::run(args, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),
     };

@@ -55,6 +55,7 @@ impl Player {
             Shape::Reopen => self.reopen(),
             Shape::Kill => self.kill(),
             Shape::Fence => self.fence(),
+            Shape::Compact => self.compact(),
             Shape::Full => self.fill_disk(),
         }
     }
