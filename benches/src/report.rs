@@ -1,0 +1,67 @@
+//! Tables for people and for docs/BENCHMARKS.md: the same text.
+
+use std::fmt::Write as _;
+
+use crate::args::Args;
+use crate::goals::{ratio, short};
+use crate::outcome::Measured;
+use crate::rows::Row;
+use crate::run::ByArm;
+
+/// What is printed before all rows.
+pub fn preamble(args: &Args) -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "{cores} processors, {} round(s), scale {}{}. Arms take turns; medians of all rounds.\n",
+        args.rounds,
+        if args.smoke { 0.0 } else { args.scale },
+        if args.smoke { " (smoke run: the figures mean nothing)" } else { "" }
+    )
+}
+
+/// One row's table, and what became of its goals.
+pub fn row(row: &Row, args: &Args, measured: &ByArm) -> String {
+    let found = |arm: &str| measured.get(arm).map(|runs| Measured::median(runs));
+    let mut text = format!("### {}: {}\n\n", row.id, row.title);
+    let unit = row.unit;
+    let _ = writeln!(
+        text,
+        "| arm | {unit} | lowest - highest | sealstone is so many x better | of the limit | p50 / p99 us | \
+         disk / payload | peak MiB | CPU s | syncs |"
+    );
+    let _ = writeln!(text, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    let (ours, limit) = (found(row.ours), found(row.limit));
+    for arm in row.arms {
+        let (Some(median), Some(runs)) = (found(arm), measured.get(arm)) else { continue };
+        let mut values: Vec<f64> = runs.iter().map(row.value).collect();
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (values[0], values[values.len() - 1]);
+        let against = ours.map_or(f64::NAN, |ours| ratio(row, &ours, &median));
+        let of_limit = limit.map_or(f64::NAN, |limit| ratio(row, &median, &limit));
+        let _ = writeln!(
+            text,
+            "| {arm} | {} | {} - {} | {} | {} | {} | {} | {} | {} | {} |",
+            short((row.value)(&median)),
+            short(low),
+            short(high),
+            short(against),
+            short(of_limit),
+            waits(&median),
+            short(median.disk_bytes / median.payload_bytes),
+            short(median.peak_mib),
+            short(median.cpu),
+            if median.syncs < 0.0 { "not counted".to_owned() } else { format!("{}", median.syncs) },
+        );
+    }
+    let verdicts = row.goals.iter().filter_map(|goal| goal.judge(row, &found));
+    for verdict in verdicts.filter(|_| !args.smoke) {
+        let word = if verdict.is_met { "met" } else { "MISSED" };
+        let _ = write!(text, "\n- {word}: {}; found {}", verdict.text, verdict.found);
+    }
+    text.push('\n');
+    text
+}
+
+fn waits(m: &Measured) -> String {
+    if m.p50 == 0.0 { "-".to_owned() } else { format!("{} / {}", short(m.p50), short(m.p99)) }
+}
