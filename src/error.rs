@@ -34,6 +34,8 @@ pub enum ErrorKind {
     RolledBack,
     /// Bytes contradict what a committed row says of them. Everything else stays readable: run `check`.
     Damage,
+    /// The value was stored as another type. Read it as that type, or as bytes.
+    TypeMismatch,
     /// An argument is not acceptable. Nothing was changed; correct it and call again.
     Invalid,
     /// Input from outside is not acceptable; the message names row and column.
@@ -79,6 +81,7 @@ impl ErrorKind {
             Self::NewerFormat => "newer_format",
             Self::RolledBack => "rolled_back",
             Self::Damage => "damage",
+            Self::TypeMismatch => "type_mismatch",
             Self::Invalid => "invalid",
             Self::Input => "input",
             Self::Conflict => "conflict",

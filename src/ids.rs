@@ -50,6 +50,8 @@ number! {
     Sequence(u64);
     /// Dense position of a chunk in its stream, from 0.
     Ordinal(u64);
+    /// One value of a name: rises with each, never used twice for the name.
+    NameGeneration(u64);
     /// One checkpoint.
     CheckpointId(u64);
     /// One receipt.

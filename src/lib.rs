@@ -36,6 +36,7 @@ pub mod check;
 pub mod interop;
 
 pub mod recording;
+pub mod state;
 
 #[cfg(feature = "sim")]
 pub mod campaign;

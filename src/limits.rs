@@ -46,6 +46,8 @@ pub struct Limits {
     pub low_water_bytes: u64,
     /// HEAD is rewritten after so many commits.
     pub head_commits: u64,
+    /// Replaced values kept for each name of the state.
+    pub history_max: u64,
     /// Receipts kept.
     pub receipts_max: u64,
     /// Rows of ended owners kept.
@@ -76,6 +78,7 @@ impl Default for Limits {
             ballast_bytes: 4 * MIB,
             low_water_bytes: 16 * MIB,
             head_commits: 16,
+            history_max: 8,
             receipts_max: 10_000,
             owners_max: 10_000,
             background: true,
@@ -119,6 +122,9 @@ impl Limits {
         }
         if self.payload_inline_bytes_max + KIB > self.frame_bytes_max {
             return refuse("payload_inline_bytes_max", "a frame must hold it with 1 KiB to spare");
+        }
+        if self.history_max > 1 << 16 {
+            return refuse("history_max", "give at most 65,536");
         }
         if self.compact_dead_percent == 0 || self.compact_dead_percent > 100 {
             return refuse("compact_dead_percent", "give 1 to 100");

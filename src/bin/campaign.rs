@@ -188,8 +188,8 @@ fn is_long(arguments: &Arguments) -> bool {
 }
 
 /// Histories whose every operation fails in every way.
-const FAULTED: [&str; 6] =
-    ["!NNAB|AGBP", "!NNABOE|FV", "!NNABL|CRAB", "!NNAB|1S", "!NNAGB|cA", "|!N"];
+const FAULTED: [&str; 7] =
+    ["!nn|nn", "!NNAB|AGBP", "!NNABOE|FV", "!NNABL|CRAB", "!NNAB|1S", "!NNAGB|cA", "|!N"];
 
 /// Sweeps faults over some histories.
 fn faults(arguments: &Arguments) -> bool {

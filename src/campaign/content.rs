@@ -31,6 +31,8 @@ pub struct Content {
     pub leases: BTreeMap<u64, Vec<Bytes>>,
     /// Checkpoints by scope and number.
     pub checkpoints: BTreeMap<(u64, u64), SavedState>,
+    /// Values of names, newest first, with their generations.
+    pub names: BTreeMap<String, Vec<(u64, Bytes)>>,
     /// Claims that stand.
     pub claims: Vec<Vec<u8>>,
     /// Records whose payload is an object that the journal keeps.
@@ -80,6 +82,16 @@ impl Content {
             let saved = SavedState { cursors, state: Arc::from(state) };
             content.checkpoints.insert((scope, id.0), saved);
         }
+        let state = store.state();
+        for entry in state.list("") {
+            let name = entry?.name;
+            let values = state.versions(&name)?.into_iter().map(|entry| {
+                let bytes = state.get_bytes_at(&name, entry.generation)?;
+                Ok((entry.generation.0, Arc::from(bytes)))
+            });
+            let values = values.collect::<Result<_>>()?;
+            content.names.insert(name, values);
+        }
         for (resource, _) in snapshot.list::<ClaimRow>(.., usize::MAX)? {
             content.claims.push(resource.0);
         }
@@ -106,6 +118,13 @@ impl Content {
             put(&scope.to_le_bytes());
             put(&id.to_le_bytes());
             put(&saved.state);
+        }
+        for (name, values) in &self.names {
+            put(name.as_bytes());
+            for (generation, bytes) in values {
+                put(&generation.to_le_bytes());
+                put(bytes);
+            }
         }
         hasher.finish()
     }

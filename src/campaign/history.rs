@@ -52,6 +52,7 @@ impl Limited {
             ballast_bytes: 8 << 10,
             low_water_bytes: 16 << 10,
             head_commits: 3,
+            history_max: super::play::names::HISTORY_MAX,
             receipts_max: 2,
             owners_max: 3,
             background: false,
@@ -121,7 +122,7 @@ impl History {
 }
 
 /// A store with something of everything, and records that are not durable yet.
-const PREFIX: &str = "!NNAGBLPCOEHAG";
+const PREFIX: &str = "!NNAGBLPCOEnHAG";
 
 /// What the picks of a pair may miss: journals that go, a file of two streams that is compacted.
 const SURE: [&str; 2] = ["!N1|kP", "!NNGGGGQ|UV"];

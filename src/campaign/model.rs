@@ -48,6 +48,8 @@ pub struct Model {
     pub leases: BTreeMap<u64, Vec<Bytes>>,
     /// Checkpoints by scope and number.
     pub checkpoints: BTreeMap<(u64, u64), SavedState>,
+    /// Values of names, newest first, with their generations.
+    pub names: BTreeMap<String, Vec<(u64, Bytes)>>,
     /// Resources claimed by the opening that lives.
     pub claims: BTreeSet<Vec<u8>>,
     /// The highest epoch shown.
@@ -185,6 +187,13 @@ impl Model {
                 expected.collect::<Vec<_>>()
             ));
         }
+        if content.names != self.names {
+            return Err(format!(
+                "names {} are there, {} are expected",
+                values_of(&content.names),
+                values_of(&self.names)
+            ));
+        }
         let (seen, expected) = (content.streams.keys(), self.streams.keys());
         if !seen.clone().eq(expected.clone()) {
             return Err(format!(
@@ -236,6 +245,13 @@ fn told(leases: &BTreeMap<u64, Vec<Bytes>>) -> String {
         format!("{id}:{:?}", objects.iter().map(|bytes| bytes.len()).collect::<Vec<_>>())
     };
     format!("[{}]", leases.iter().map(one).collect::<Vec<_>>().join(" "))
+}
+
+fn values_of(names: &BTreeMap<String, Vec<(u64, Bytes)>>) -> String {
+    let one = |(name, values): (&String, &Vec<(u64, Bytes)>)| {
+        format!("{name}:{:?}", values.iter().map(|(at, b)| (at, b.len())).collect::<Vec<_>>())
+    };
+    format!("[{}]", names.iter().map(one).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

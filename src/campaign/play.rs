@@ -17,6 +17,7 @@ use crate::vfs::sim::{EventLog, Fault, FaultKind, Rng, SimDisk};
 
 mod acts;
 mod chunks;
+pub(super) mod names;
 mod upkeep;
 
 /// What a play leaves: everything that a crash of it is judged by.

@@ -53,6 +53,7 @@ shapes! {
     RetireCheckpoint = 'K': "Retire a checkpoint.",
     RetireStream = 'U': "Retire a stream.",
     Reclaim = 'V': "Reclaim, compaction included.",
+    Names = 'n': "Put, compare and set, and remove values under names, in one batch.",
     Claim = 'H': "Claim something.",
     Release = 'J': "Release a claim.",
     Reopen = 'c': "Close and open.",

@@ -7,8 +7,8 @@ use super::rows::each;
 use crate::error::Result;
 use crate::ids::ObjectId;
 use crate::manifest::{
-    CheckpointRow, ChunkRow, DigestRow, EdgeKey, EdgeRow, FileObjectRow, JournalRow, Key, LeaseRow,
-    ObjectRow, Place, Raw, Reading, Row, Snapshot, from_value,
+    CheckpointRow, ChunkRow, DigestRow, EdgeKey, EdgeRow, FileObjectRow, HistoryRow, JournalRow,
+    Key, LeaseRow, NameRow, ObjectRow, Place, Raw, Reading, Row, Snapshot, from_value,
 };
 
 /// Looks at edges, digests and file_objects.
@@ -71,6 +71,10 @@ fn refers(snapshot: &Snapshot, edge: &EdgeKey) -> Option<bool> {
         names::<LeaseRow>(edge, &value)
     } else if in_row(JournalRow::TABLE) {
         names::<JournalRow>(edge, &value)
+    } else if in_row(NameRow::TABLE) {
+        names::<NameRow>(edge, &value)
+    } else if in_row(HistoryRow::TABLE) {
+        names::<HistoryRow>(edge, &value)
     } else {
         Some(false)
     }

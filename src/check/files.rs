@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, Edge, FileRow, FileState, Key, LeaseRow, ObjectRow, Place, Reading,
-    Row, Snapshot,
+    CheckpointRow, ChunkRow, Edge, FileRow, FileState, HistoryKey, HistoryRow, Key, LeaseRow,
+    NameKey, NameRow, ObjectRow, Place, Reading, Row, Snapshot,
 };
 use crate::sealed::{Expect, Reader};
 use std::path::PathBuf;
@@ -220,6 +220,12 @@ fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
             let row = snapshot.get::<LeaseRow>(&key).ok()??;
             Some(format!("what lease {key} of {:?} keeps ({})", row.holder, row.purpose))
         })
+    } else if edge.table == NameRow::TABLE {
+        let key = NameKey::from_bytes(&edge.key).ok();
+        key.map(|key| format!("the value of {:?}", key.name))
+    } else if edge.table == HistoryRow::TABLE {
+        let key = HistoryKey::from_bytes(&edge.key).ok();
+        key.map(|key| format!("generation {} of {:?}", key.generation, key.name))
     } else {
         None
     };

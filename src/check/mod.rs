@@ -24,6 +24,7 @@ mod report;
 mod rows;
 mod run;
 mod streams;
+mod values;
 
 pub use report::{Finding, LookedAt, Report, Severity};
 pub use run::{CheckOptions, Progress, check};

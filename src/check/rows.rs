@@ -10,9 +10,9 @@ use crate::digest::Digest;
 use crate::error::Result;
 use crate::ids::{FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, InlineRow, JournalRow, Key,
-    LeaseRow, ObjectRow, OwnerRow, Place, Raw, Reading, ReceiptRow, RecordingNameRow, RecordingRow,
-    Row, Snapshot, StreamRow, Table, from_value,
+    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, HistoryRow, InlineRow,
+    JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, Place, Raw, Reading, ReceiptRow,
+    RecordingNameRow, RecordingRow, Row, Snapshot, StreamRow, Table, from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -56,6 +56,8 @@ const KNOWN: &[Table] = &[
     ChunkRow::TABLE,
     CheckpointRow::TABLE,
     ReceiptRow::TABLE,
+    NameRow::TABLE,
+    HistoryRow::TABLE,
 ];
 
 /// Looks at every row of every table that this release knows.
@@ -88,6 +90,7 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
         raise(&mut used.commit_seq, row.commit)?;
         raise(&mut used.receipt, *key)
     })?;
+    super::values::check_values(look, snapshot, &mut used.commit_seq)?;
     for table in Table::ALL.iter().filter(|table| !KNOWN.contains(table)) {
         let rows = snapshot.count(*table).unwrap_or(0);
         if rows > 0 {
@@ -122,7 +125,7 @@ fn check_bytes(look: &mut Look, snapshot: &Snapshot, known: &mut Known) -> Resul
 }
 
 /// [`each`], and what follows from each row is there.
-fn each_whole<R: Row>(
+pub(super) fn each_whole<R: Row>(
     look: &mut Look,
     snapshot: &Snapshot,
     visit: &mut Visit<'_, R>,
@@ -133,7 +136,7 @@ fn each_whole<R: Row>(
     })
 }
 
-fn raise<N: Ord + Copy>(highest: &mut N, seen: N) -> Result<()> {
+pub(super) fn raise<N: Ord + Copy>(highest: &mut N, seen: N) -> Result<()> {
     *highest = seen.max(*highest);
     Ok(())
 }

@@ -47,6 +47,7 @@ mod streams;
 mod sweep;
 mod take_in;
 mod view;
+mod with_objects;
 mod worker;
 
 pub use crate::manifest::Compacted;
@@ -66,3 +67,4 @@ pub use retire::{Retired, Thing};
 pub use store::Store;
 pub(crate) use streams::is_kept;
 pub use view::StreamView;
+pub use with_objects::NewObject;

@@ -19,6 +19,7 @@ use super::worker::Linger;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Epoch, ObjectId, OwnerId, StoreId, StreamId};
 use crate::journal::Journal;
+use crate::limits::Limits;
 use crate::manifest::{Committed, OwnerRow, Reading, Snapshot, StreamRow, Write};
 use crate::vfs::{Held, Step};
 
@@ -98,6 +99,11 @@ impl Store {
     /// What recovery found when this store was opened.
     pub fn recovery(&self) -> Recovery {
         self.inner.writer.as_ref().map(|w| w.recovery.clone()).unwrap_or_default()
+    }
+
+    /// The bounds that it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.core().limits
     }
 
     /// A consistent view of all rows. Drop it soon: while it lives, later commits cannot give

@@ -50,7 +50,13 @@ impl SealedSet {
                     let Committed { settled, commit, count, .. } = committed;
                     return Ok(Committed { value, settled, commit, count });
                 }
-                (Err(_), Some(Again::Gone(index))) => self.build(&[index])?,
+                (Err(_), Some(Again::Gone(index))) => {
+                    let inline_max = self.core.limits.object_inline_bytes_max;
+                    match self.contents[index].bytes.len() as u64 <= inline_max {
+                        true => self.parts[index] = Part::Inline,
+                        false => self.build(&[index])?,
+                    }
+                }
                 (Err(_), Some(Again::Stored(index, object))) => {
                     self.verify_stored(cache, index, object)?;
                 }

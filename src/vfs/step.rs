@@ -57,6 +57,7 @@ steps! {
     RewindCommit = "rewind.commit",
     ClaimCommit = "claim.commit",
     LeaseCommit = "lease.commit",
+    StateCommit = "state.commit",
     RetireCommit = "retire.commit",
     ReclaimMark = "reclaim.mark",
     ReclaimUnlink = "reclaim.unlink",

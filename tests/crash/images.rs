@@ -49,6 +49,12 @@ fn p3_p10_g8_reclaim_takes_what_no_row_names() {
     cut("!NNABOE|FV");
 }
 
+/// Is a batch of values all or nothing, whatever it replaces and shares, and does nothing of it leak?
+#[test]
+fn p4_p10_g3_g8_names_change_together() {
+    cut("!nnn|nVn");
+}
+
 /// Do checkpoint and rewind leave one of their two states, and no record of the other?
 #[test]
 fn g3_g5_a_rewind_is_one_step() {

@@ -23,10 +23,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("check", ABOVE_ENGINE),
     ("interop", ABOVE_ENGINE),
     ("recording", &["check", "interop"]),
+    ("state", ABOVE_ENGINE),
     ("staging", &["check", "interop"]),
     ("objects", &["check", "interop"]),
-    // The crash campaign, with feature `sim`: it looks at everything below a face.
-    ("campaign", &["check"]),
+    // The crash campaign, with feature `sim`: it looks at everything below a face, and plays on one.
+    ("campaign", &["check", "state"]),
 ];
 const GROUND: &[&str] = &["error", "ids", "digest", "limits", "clock", "codec", "protection"];
 const ABOVE_FORMAT: &[&str] = &["vfs", "format"];

@@ -50,6 +50,7 @@ impl Player {
             Shape::RetireCheckpoint => self.retire_checkpoint(),
             Shape::RetireStream => self.retire_stream(),
             Shape::Reclaim => self.reclaim(),
+            Shape::Names => self.change_names(),
             Shape::Claim => self.claim(),
             Shape::Release => self.release(),
             Shape::Reopen => self.reopen(),

@@ -4,6 +4,7 @@
 //!   store        meta, counters, owners, claims, receipts
 //!   bytes        objects -> inline | files; digests and file_objects follow from objects
 //!   journals     journals, leases: rows of the engine that refer to objects
+//!   names        names -> objects; history -> objects
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
 //! ```
 //!
@@ -11,6 +12,7 @@
 
 mod bytes;
 mod journals;
+mod names;
 mod recordings;
 mod store;
 
@@ -19,6 +21,7 @@ pub use bytes::{
     Place,
 };
 pub use journals::{JournalRow, JournalState, LeaseRow};
+pub use names::{HistoryKey, HistoryRow, NameKey, NameRow, Namespace, ValueForm};
 pub use recordings::{
     CheckpointRow, ChunkRow, Cursor, Cut, RecordingNameRow, RecordingRow, RecordingStatus,
     StateBytes, StreamRow,
