@@ -133,8 +133,12 @@ impl Error {
         }))
     }
 
-    /// Wraps an error of the disk; a full disk gets its own kind.
+    /// Wraps an error of the disk; a full disk gets its own kind. A file that lies in the manifest
+    /// fails with an error of this type, whose kind stays.
     pub fn io(operation: &'static str, place: impl fmt::Display, source: io::Error) -> Self {
+        if let Some(ours) = source.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+            return Self::new(ours.kind(), operation, place, ours.cause()).with_source(source);
+        }
         let full = matches!(
             source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
@@ -240,6 +244,15 @@ mod tests {
         let error = Error::io("sync", "a.journal", io::Error::other("flaky cable"));
         assert_eq!(error.to_string(), "sync a.journal: the disk refused");
         assert_eq!(error.chain(), "sync a.journal: the disk refused: flaky cable");
+    }
+
+    /// Is damage still damage when it came through a disk, as a single file's own files do?
+    #[test]
+    fn an_error_of_ours_keeps_its_kind_through_a_disk() {
+        let inner = Error::damage("read", "pages (1, 2)", "the row's checksum does not fit");
+        let error = Error::io("read", "sealed/00/x", io::Error::other(inner));
+        assert_eq!(error.kind(), ErrorKind::Damage);
+        assert_eq!(error.to_string(), "read sealed/00/x: the row's checksum does not fit");
     }
 
     /// Is a full disk told apart, quota and file limits included?

@@ -43,6 +43,7 @@ protections! {
     HaltAfterFailedSync = "halt_after_failed_sync",
     BirthByLink = "birth_by_link",
     DraftReadBack = "draft_read_back",
+    BytesWithTheirRows = "bytes_with_their_rows",
 }
 
 #[cfg(feature = "sim")]

@@ -17,7 +17,9 @@ use crate::vfs::{Entry, EntryKind};
 /// Looks at every name. What a row names was looked at already.
 pub(super) fn check_names(look: &mut Look, living: &[OwnerId]) -> Result<()> {
     look.begin("names", u64::from(look.meta.sealed_folders) + 4)?;
-    check_head(look);
+    if !look.meta.single_file {
+        check_head(look);
+    }
     for entry in list(look, &look.root.clone()) {
         if !layout::TOP.contains(&entry.name.as_str()) {
             stray(look, &look.root.clone(), &entry);

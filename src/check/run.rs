@@ -58,7 +58,8 @@ pub fn check(
     let mut look = Look {
         report: Report::new(store.id(), snapshot.counters()?.commit_seq, options.fast),
         root: path.as_ref().to_owned(),
-        disk,
+        // In a single file the names below the store are its own.
+        disk: store.disk(),
         store,
         meta,
         fast: options.fast,

@@ -13,7 +13,7 @@ use super::store::Store;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{OwnerId, UniqueId};
-use crate::manifest::{FileRow, FileState, JournalRow, ObjectRow, Place, Reading};
+use crate::manifest::{Books, FileRow, FileState, JournalRow, ObjectRow, Place, Reading};
 use crate::vfs::EntryKind;
 
 /// Bytes by class. Strays are not ours and in no class.
@@ -25,7 +25,8 @@ pub struct Accounts {
     pub dead: u64,
     /// Files whose every byte was retired.
     pub condemned: u64,
-    /// The manifest, HEAD, ballast, journals, and what living owners lock or build.
+    /// The manifest, HEAD, ballast, journals, and what living owners lock or build. Of a single file
+    /// the manifest is what no file in it takes: rows, indexes, free pages.
     pub open: u64,
     /// Files of ours that no row names: harmless, removed by reclaim.
     pub orphan: u64,
@@ -51,7 +52,10 @@ impl Store {
         let core = self.core();
         let mut accounts = Accounts::default();
         // Listed before the rows are read: a file born between is in neither.
-        let listed = list_all(core)?;
+        let listed = match core.manifest.meta().single_file {
+            false => list_all(core, &mut accounts)?,
+            true => list_bodies(core, &mut accounts)?,
+        };
         let rows = FileRows::read(core, &listed, &mut accounts)?;
         let journals: HashSet<(OwnerId, u64)> = self
             .snapshot()?
@@ -61,7 +65,6 @@ impl Store {
             .collect();
         let living = the_living(core)?;
         for (path, len) in listed {
-            accounts.on_disk += len;
             match class_of(core, &path, &rows, &journals, &living) {
                 Class::Named => {}
                 Class::Open => accounts.open += len,
@@ -139,8 +142,17 @@ fn class_of(
     open_if(layout::parse_owner_lock(name).is_some_and(|owner| living.contains(&owner)))
 }
 
+/// Every file that lies in the one file. What their pages do not take of it is the manifest's own:
+/// pages are counted by themselves, so that one that belongs to no file leaves the books open.
+fn list_bodies(core: &Core, accounts: &mut Accounts) -> Result<Vec<(PathBuf, u64)>> {
+    let books = Books::read(&core.snapshot()?)?;
+    accounts.on_disk = core.manifest.len_bytes()?;
+    accounts.open += accounts.on_disk.saturating_sub(books.bytes);
+    Ok(books.files.into_iter().map(|(path, len)| (core.root.join(path), len)).collect())
+}
+
 /// Every file whose name is ours, with its length.
-fn list_all(core: &Core) -> Result<Vec<(PathBuf, u64)>> {
+fn list_all(core: &Core, accounts: &mut Accounts) -> Result<Vec<(PathBuf, u64)>> {
     let mut dirs = vec![
         core.root.clone(),
         layout::journal_dir(&core.root),
@@ -160,6 +172,7 @@ fn list_all(core: &Core) -> Result<Vec<(PathBuf, u64)>> {
             let meta =
                 core.disk.meta(&path).map_err(|e| Error::io("account", path.display(), e))?;
             if let Some(meta) = meta {
+                accounts.on_disk += meta.len;
                 found.push((path, meta.len));
             }
         }

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use super::open::{check_root, lock, manifest_options, sync_names, witnesses};
 use super::options::Options;
-use crate::error::Result;
+use super::single::{Layout, layout_of};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::OwnerId;
 use crate::manifest::{Compacted, Manifest, Raw, Table};
@@ -32,6 +33,10 @@ impl Options {
         self.limits.check()?;
         let (root, disk) = (path.as_ref(), self.disk_or_real());
         check_root(&disk, root, &self)?;
+        if layout_of(&disk, root)? == Layout::SingleFile {
+            let cause = "it is one file; unpack it and pack it again";
+            return Err(Error::new(ErrorKind::Unsupported, "compact", root.display(), cause));
+        }
         let _lock = lock(&disk, root, &self)?;
         let seen = witnesses(&disk, root)?;
         sync_names(&disk, root)?;

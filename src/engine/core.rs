@@ -28,7 +28,7 @@ pub(crate) struct Core {
     pub(crate) root: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) check_integrity: CheckIntegrity,
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: Arc<Manifest>,
     pub(crate) me: Option<Me>,
     pub(crate) pid: u32,
     pub(crate) condition: Condition,
@@ -103,6 +103,14 @@ impl Core {
         Ok(committed)
     }
 
+    /// Commits what a single-file store's own files wait to have carried, if anything.
+    pub(crate) fn settle_pending(&self) -> Result<()> {
+        if self.manifest.is_pending() {
+            self.transact(Step::BodyCommit, |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
     /// A fresh name for a file: never used before, never used again.
     pub(crate) fn unique(&self) -> Result<UniqueId> {
         unique(&self.disk)
@@ -145,6 +153,9 @@ impl Core {
 
     /// Writes the witness. A failure is a warning: an older witness stays true.
     pub(crate) fn write_head(&self, commit: CommitSeq) {
+        if self.manifest.meta().single_file {
+            return;
+        }
         let store = self.manifest.meta().store;
         if let Err(e) = write_head(&self.disk, &self.root, store, commit) {
             self.halt_if_sync_failed(&e);

@@ -1,5 +1,6 @@
 //! What a store is, for people: its layout, its age, and the choices made for it.
 
+use super::single::Layout;
 use super::store::Store;
 use crate::error::Result;
 use crate::ids::{CommitSeq, Epoch, StoreId};
@@ -14,8 +15,8 @@ pub struct Info {
     pub store: StoreId,
     /// Version of the format.
     pub format: u16,
-    /// How it lies on disk: `directory`.
-    pub layout: &'static str,
+    /// How it lies on disk.
+    pub layout: Layout,
     /// Who may write: `single` process.
     pub access: &'static str,
     /// Wall-clock nanoseconds since 1970 at birth, where the clock could be represented.
@@ -54,7 +55,7 @@ impl Store {
         Ok(Info {
             store: meta.store,
             format: meta.format,
-            layout: if meta.single_file { "file" } else { "directory" },
+            layout: Layout::of(meta.single_file),
             access: "single",
             created: meta.created,
             sealed_folders: meta.sealed_folders,

@@ -20,6 +20,7 @@ use super::journals::Rowkeeper;
 use super::options::Options;
 use super::owner::{OwnLock, holder};
 use super::recover;
+use super::single::{self, Ground, Layout};
 use super::store::{Inner, Store, Writer};
 use super::worker::Linger;
 use crate::error::{Error, ErrorKind, Result};
@@ -30,12 +31,19 @@ use crate::manifest::{
     Birth, CheckIntegrity, Manifest, Open, OwnerRow, Reading, Table, Witness, Write, read_head,
 };
 use crate::protection::Protection;
-use crate::vfs::{Disk, EntryKind, Held, Sharing, Step};
+use crate::vfs::{Disk, EntryKind, Held, Step};
 
 /// Brings a store into being, without opening it.
 pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
     let disk = options.disk_or_real();
     let fail = |e| Error::io("create", root.display(), e);
+    if options.layout == Layout::SingleFile {
+        return single::create(&disk, root, options);
+    }
+    if single::layout_of(&disk, root)? == Layout::SingleFile {
+        let cause = "a file is there already, and was left as it is";
+        return Err(Error::new(ErrorKind::Exists, "create", root.display(), cause));
+    }
     disk.mark(Step::BirthFolders);
     match disk.mkdir(root) {
         Ok(()) => {}
@@ -62,15 +70,8 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
     let name = tmp.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     Manifest::create(&disk, root, &birth, name)?;
     disk.mark(Step::BirthParent);
-    let parent = parent_of(root);
+    let parent = layout::parent(root);
     disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))
-}
-
-fn parent_of(root: &Path) -> &Path {
-    match root.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// G10: who created the store may have died before its names were durable. What is about to be
@@ -80,7 +81,7 @@ pub(super) fn sync_names(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
         return Ok(());
     }
     disk.sync_dir(root).map_err(|e| Error::io("sync", root.display(), e))?;
-    let parent = parent_of(root);
+    let parent = layout::parent(root);
     match disk.sync_dir(parent) {
         // A directory that we may pass and not read: its owner answers for what is in it.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -152,7 +153,7 @@ pub(super) fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Resu
     disk.mark(Step::OpenLock);
     let mut waited = 0;
     loop {
-        let held = disk.lock_dir(root, Sharing::Exclusive).map_err(|e| {
+        let held = single::try_lock(disk, root).map_err(|e| {
             if e.kind() == io::ErrorKind::Unsupported {
                 let cause = "this file system gives no locks; a store needs a local one that does";
                 return Error::new(ErrorKind::Unsupported, "lock", root.display(), cause)
@@ -164,7 +165,13 @@ pub(super) fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Resu
             return Ok(held);
         }
         if waited >= options.wait_millis {
-            return Err(Error::new(ErrorKind::InUse, "open", root.display(), holder(disk, root)));
+            let holder = match single::layout_of(disk, root)? {
+                Layout::Directory => holder(disk, root),
+                Layout::SingleFile => {
+                    single::holder(disk, root, &manifest_options(options, Vec::new()))
+                }
+            };
+            return Err(Error::new(ErrorKind::InUse, "open", root.display(), holder));
         }
         let step = super::options::WAIT_MILLIS_STEP.min(options.wait_millis - waited);
         std::thread::sleep(std::time::Duration::from_millis(step));
@@ -172,7 +179,8 @@ pub(super) fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Resu
     }
 }
 
-/// The path must hold a directory, or a link to one, that no other user may enter.
+/// The path must hold a directory, or a link to one, that no other user may enter; or a file that
+/// no other user may write.
 fn check_private(
     operation: &'static str,
     disk: &Arc<dyn Disk>,
@@ -184,15 +192,22 @@ fn check_private(
     let named = disk.meta(root).map_err(fail)?;
     let meta = match named {
         // What a link leads to: `link/.` is looked at in its place.
-        Some(meta) if meta.kind == EntryKind::Other => {
-            disk.meta(&root.join(".")).map_err(fail)?.or(Some(meta))
-        }
+        Some(meta) if meta.kind == EntryKind::Other => match disk.meta(&root.join(".")) {
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
+                let cause = "it is a link, and to no directory; give the path of the file itself";
+                return Err(Error::invalid(operation, root.display(), cause));
+            }
+            seen => seen.map_err(fail)?.or(Some(meta)),
+        },
         named => named,
     };
     match meta {
         None => none("nothing is there"),
+        Some(meta) if meta.kind == EntryKind::File => {
+            single::check_private(operation, root, &meta, options)
+        }
         Some(meta) if meta.kind != EntryKind::Directory => {
-            none("it is a file, not a store directory")
+            none("it is neither a directory nor a file")
         }
         Some(meta) if meta.mode & 0o077 != 0 && !options.allow_shared_root => {
             let cause = format!(
@@ -208,6 +223,9 @@ fn check_private(
 /// The path must hold a store.
 pub(super) fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
     check_private("open", disk, root, options)?;
+    if single::layout_of(disk, root)? == Layout::SingleFile {
+        return Ok(());
+    }
     let none = |cause| Err(Error::new(ErrorKind::NoStore, "open", root.display(), cause));
     let manifest = layout::manifest(root);
     let found = disk.meta(&manifest).map_err(|e| Error::io("open", manifest.display(), e))?;
@@ -260,14 +278,12 @@ pub(super) fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Op
         cache_bytes: options.limits.manifest_cache_bytes,
         check_integrity: check_integrity(options),
         witnesses,
+        single_file: false,
     }
 }
 
-/// Opens for writing.
-pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
-    let disk = options.disk_or_real();
-    check_root(&disk, root, options)?;
-    let store_lock = lock(&disk, root, options)?;
+/// The manifest of a store directory, opened for writing.
+fn open_directory(disk: Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Ground> {
     // Opening commits: on a full disk it needs the room that the ballast keeps.
     let ballast = Ballast::open(&disk, root, &options.limits)?;
     ballast.before_commit(&disk, root, &options.limits)?;
@@ -276,11 +292,30 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     sync_names(&disk, root)?;
     let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
     make_folders(&disk, root, manifest.meta().sealed_folders)?;
+    Ok(Ground::directory(disk, manifest, options))
+}
+
+/// Opens for writing.
+pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
+    let disk = options.disk_or_real();
+    check_root(&disk, root, options)?;
+    let layout = single::layout_of(&disk, root)?;
+    if layout == Layout::SingleFile {
+        single::clear(&disk, root)?;
+    }
+    let store_lock = lock(&disk, root, options)?;
+    let ground = match layout {
+        Layout::Directory => open_directory(disk, root, options)?,
+        Layout::SingleFile => {
+            single::open(disk, root, options, &manifest_options(options, Vec::new()))?
+        }
+    };
+    let Ground { disk, manifest, .. } = &ground;
     disk.mark(Step::OpenOwnerLock);
-    let (owner, own_lock) = OwnLock::take(&disk, root)?;
+    let (owner, own_lock) = OwnLock::take(disk, root)?;
     disk.mark(Step::OpenEpoch);
-    let epoch = commit_epoch(&disk, &manifest, owner, options)?;
-    let core = Arc::new(core(disk, root, options, manifest, Some(Me { owner, epoch }))?);
+    let epoch = commit_epoch(disk, manifest, owner, options)?;
+    let core = Arc::new(core(ground, root, options, Some(Me { owner, epoch }))?);
     let recovered = recover::recover(&core, options.set_aside_damage)?;
     let journal = own_journal(&core, owner, epoch);
     let writer = Writer {
@@ -300,6 +335,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     if let Some(ballast) = &store.core().ballast {
         ballast.keep(&store.core().disk, root, &options.limits)?;
     }
+    store.core().settle_pending()?;
     store.core().disk.mark(Step::OpenReady);
     if options.limits.background {
         let linger = Linger::start(&store.inner, options.limits.linger_millis)?;
@@ -312,22 +348,26 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
 pub(super) fn open_read_only(root: &Path, options: &Options) -> Result<Store> {
     let disk = options.disk_or_real();
     check_root(&disk, root, options)?;
-    let seen = witnesses(&disk, root)?;
-    let manifest = Manifest::open_read_only(&disk, root, &manifest_options(options, seen))?;
-    let core = Arc::new(core(disk, root, options, manifest, None)?);
+    let ground = match single::layout_of(&disk, root)? {
+        Layout::Directory => {
+            let seen = witnesses(&disk, root)?;
+            let open = manifest_options(options, seen);
+            let manifest = Manifest::open_read_only(&disk, root, &open)?;
+            Ground::directory(disk, manifest, options)
+        }
+        Layout::SingleFile => {
+            single::open_read_only(disk, root, options, &manifest_options(options, Vec::new()))?
+        }
+    };
+    let core = Arc::new(core(ground, root, options, None)?);
     let inner = Inner { core, files: FileCache::default(), writer: None };
     Ok(Store::new(inner))
 }
 
-fn core(
-    disk: Arc<dyn Disk>,
-    root: &Path,
-    options: &Options,
-    manifest: Manifest,
-    me: Option<Me>,
-) -> Result<Core> {
+fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Result<Core> {
+    let Ground { disk, manifest, limits } = ground;
     let ballast = match me {
-        Some(_) => Some(Ballast::open(&disk, root, &options.limits)?),
+        Some(_) => Some(Ballast::open(&disk, root, &limits)?),
         None => None,
     };
     Ok(Core {
@@ -335,7 +375,7 @@ fn core(
         head_at: Mutex::new(manifest.commit_seq()),
         disk,
         root: root.to_owned(),
-        limits: options.limits.clone(),
+        limits,
         check_integrity: check_integrity(options),
         manifest,
         me,

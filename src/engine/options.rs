@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::single::Layout;
 use super::{open, store::Store};
 use crate::error::Result;
 use crate::limits::Limits;
@@ -21,6 +22,7 @@ pub struct Options {
     pub(super) set_aside_damage: bool,
     pub(super) allow_shared_root: bool,
     pub(super) wait_millis: u64,
+    pub(super) layout: Layout,
 }
 
 impl Options {
@@ -65,6 +67,14 @@ impl Options {
     #[must_use]
     pub fn wait_millis(mut self, millis: u64) -> Self {
         self.wait_millis = millis;
+        self
+    }
+
+    /// How a store that is created lies on disk; one that is opened lies as it lies. Default: a
+    /// directory.
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
         self
     }
 

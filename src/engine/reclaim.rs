@@ -77,6 +77,7 @@ impl Store {
         self.compact_files(budget.copy_bytes, &mut done)?;
         let left = budget.files.saturating_sub(done.files);
         unlink_condemned(self.core(), self.files(), left, &mut done)?;
+        self.core().settle_pending()?;
         Ok(done)
     }
 }

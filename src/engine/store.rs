@@ -21,7 +21,7 @@ use crate::ids::{Epoch, ObjectId, OwnerId, StoreId, StreamId};
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::manifest::{Committed, OwnerRow, Reading, Snapshot, StreamRow, Write};
-use crate::vfs::{Held, Step};
+use crate::vfs::{Disk, Held, Step};
 
 /// An opened store.
 #[derive(Debug, Clone)]
@@ -89,6 +89,11 @@ impl Store {
     /// Where it stands, as the path was given.
     pub fn path(&self) -> &Path {
         &self.core().root
+    }
+
+    /// The disk on which the names below [`Store::path`] lie: of a store that is one file, its own.
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.core().disk)
     }
 
     /// This opening, or `None` when it is for reading.

@@ -25,6 +25,9 @@ pub const OWNERS: &str = "owners";
 /// Everything that stands directly in a store directory.
 pub const TOP: &[&str] = &[MANIFEST, HEAD, HEAD_NEXT, BALLAST, JOURNAL, SEALED, TMP, OWNERS];
 
+/// What a single-file store is called until it is whole: its name and this, beside it.
+pub const NEWBORN_SUFFIX: &str = ".sealstone-new";
+
 const JOURNAL_SUFFIX: &str = ".journal";
 const LOCK_SUFFIX: &str = ".lock";
 
@@ -46,6 +49,21 @@ pub fn head_next(root: &Path) -> PathBuf {
 /// Its ballast.
 pub fn ballast(root: &Path) -> PathBuf {
     root.join(BALLAST)
+}
+
+/// The directory that holds the name `path`.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// What the single-file store at `path` is called until it is whole.
+pub fn newborn(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(NEWBORN_SUFFIX);
+    path.with_file_name(name)
 }
 
 /// The folder of journals.

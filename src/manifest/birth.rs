@@ -11,6 +11,7 @@ use super::commit;
 use super::halt::Halt;
 use super::handle::Manifest;
 use super::key::{CountersKey, Key, StoreKey};
+use super::newborn::Newborn;
 use super::open::FORMAT;
 use super::row::to_value;
 use super::rows::{CountersRow, MetaRow};
@@ -76,12 +77,34 @@ impl Manifest {
     }
 }
 
-fn exists(target: &Path) -> Error {
+impl Manifest {
+    /// Makes a new store that is one file at `path`.
+    ///
+    /// # Durability
+    /// The store and its name are durable when this returns, and no other name is left beside it.
+    ///
+    /// # Errors
+    /// `Exists` when something stands there already; `InUse` while another process makes it;
+    /// `Unsupported` where the file system has no links or no byte-range locks. `Io`, `DiskFull`:
+    /// the store is not born.
+    pub fn create_file(disk: &Arc<dyn Disk>, path: &Path, birth: &Birth) -> Result<()> {
+        disk.mark(Step::BirthManifest);
+        if !Protection::BirthByLink.is_on() {
+            return fill(disk, path, birth);
+        }
+        let newborn = Newborn::begin(disk, path)?;
+        fill_file(disk, newborn.file(), newborn.path(), birth)?;
+        disk.mark(Step::BirthLink);
+        newborn.name(Step::BirthParent)
+    }
+}
+
+pub(super) fn exists(target: &Path) -> Error {
     let cause = "a manifest stands there already, and was left as it is";
     Error::new(ErrorKind::Exists, "create", target.display(), cause)
 }
 
-fn link_failed(target: &Path, error: io::Error) -> Error {
+pub(super) fn link_failed(target: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::AlreadyExists => exists(target),
         io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => {
@@ -96,8 +119,12 @@ fn link_failed(target: &Path, error: io::Error) -> Error {
 fn fill(disk: &Arc<dyn Disk>, path: &Path, birth: &Birth) -> Result<()> {
     let file =
         disk.open(path, Access::CreateNew).map_err(|e| Error::io("create", path.display(), e))?;
+    fill_file(disk, &file, path, birth)
+}
+
+fn fill_file(disk: &Arc<dyn Disk>, file: &Arc<dyn File>, path: &Path, birth: &Birth) -> Result<()> {
     let halt = Halt::new(disk, path.to_owned());
-    let filled = write_birth(&file, &halt, birth);
+    let filled = write_birth(file, &halt, birth);
     // redb syncs content; the length and the rest of the file go with it.
     filled.and_then(|()| file.sync_all().map_err(|e| Error::io("sync", path.display(), e)))
 }

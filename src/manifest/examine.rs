@@ -35,7 +35,7 @@ pub(super) fn find(
     access: Access,
     open: &Open,
 ) -> Result<Arc<dyn File>> {
-    let path = layout::manifest(root);
+    let path = open.path(root);
     let fail = |e| Error::io("open", path.display(), e);
     match disk.meta(&path) {
         Ok(Some(meta)) if meta.kind == EntryKind::File => disk.open(&path, access).map_err(fail),
@@ -46,6 +46,9 @@ pub(super) fn find(
 }
 
 fn absent(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Error> {
+    if open.single_file {
+        return Ok(Error::new(ErrorKind::NoStore, "open", root.display(), "nothing is there"));
+    }
     let path = layout::manifest(root);
     let lost = |evidence: &str| {
         let cause = format!("it is gone, though {evidence} says that there was one");
@@ -77,7 +80,7 @@ fn absent(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Error> {
 }
 
 // redb's header, as its design document has it.
-const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+pub(super) const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 const HEADER_BYTES: usize = 320;
 const SLOT_VERSIONS_AT: [usize; 2] = [64, 192];
 const REDB_VERSION: u8 = 3;
@@ -188,9 +191,12 @@ pub(super) fn classify(
         let cause = format!("the store has format {}, this release knows {FORMAT}", meta.format);
         return error(ErrorKind::NewerFormat, cause);
     }
-    if meta.single_file {
-        let cause = "it is one file, a layout that this release does not read".to_owned();
-        return error(ErrorKind::NewerFormat, cause);
+    if meta.single_file != open.single_file {
+        let cause = match meta.single_file {
+            true => "it is a whole store by itself, and no part of a directory: open the file",
+            false => "it is the manifest of a store directory: open the directory",
+        };
+        return error(ErrorKind::Invalid, cause.to_owned());
     }
     let unknown = match read_only {
         true => meta.features_read & !FEATURES_READ,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::body::Pending;
 use super::commit::{self, Committed};
 use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
@@ -14,6 +15,7 @@ use super::rows::MetaRow;
 use super::write::Write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, OwnerId};
+use crate::protection::Protection;
 use crate::vfs::{Disk, File, Held, Step};
 
 pub(super) enum Handle {
@@ -34,6 +36,8 @@ pub struct Manifest {
     file: Arc<dyn File>,
     meta: MetaRow,
     last: AtomicU64,
+    /// What the files of a single-file store wait to have carried; empty in any other.
+    pending: Arc<Pending>,
 }
 
 impl std::fmt::Debug for Manifest {
@@ -54,6 +58,7 @@ impl Manifest {
             file,
             meta: facts.meta,
             last: AtomicU64::new(facts.counters.commit_seq.0),
+            pending: Arc::default(),
         }
     }
 
@@ -104,9 +109,53 @@ impl Manifest {
             None => return Err(closed("write", self.halt.path())),
         };
         self.halt.disk().mark(step);
-        let done = commit::run(db, &self.halt, owner, || self.check_name(), change)?;
+        let mut carried = None;
+        let first = Protection::BytesWithTheirRows.is_on();
+        let done = commit::run(
+            db,
+            &self.halt,
+            owner,
+            || self.check_name(),
+            |w| {
+                if first && !self.pending.is_empty() {
+                    // P3: what was written before this transaction is durable with it.
+                    carried = Some(self.pending.carry(w)?);
+                }
+                change(w)
+            },
+        )?;
         self.last.fetch_max(done.commit.0, Ordering::AcqRel);
+        if !first && !self.pending.is_empty() {
+            let carry = |w: &mut Write<'_>| self.pending.carry(w);
+            carried = Some(commit::run(db, &self.halt, None, || Ok(()), carry)?.value);
+        }
+        if let Some(carried) = carried {
+            self.pending.carried(carried);
+        }
         Ok(done)
+    }
+
+    /// What waits to be carried by the next transaction.
+    pub(super) fn pending(&self) -> Arc<Pending> {
+        Arc::clone(&self.pending)
+    }
+
+    /// Whether files of a single-file store wait for the next transaction.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Whether this handle writes.
+    pub fn is_writer(&self) -> bool {
+        matches!(self.handle.try_read().as_deref(), Some(Some(Handle::Writer(_))))
+    }
+
+    /// Whether some process has the manifest open for writing.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn writer_lives(&self) -> Result<bool> {
+        super::open::writer_lives(&*self.file, self.halt.path())
     }
 
     /// G24: a commit into a file that no longer has the manifest's name would be lost.
@@ -179,6 +228,10 @@ impl Manifest {
     /// # Errors
     /// `Halted` when it had halted: nothing was written. `Forked`. `Io`: what is durable stays so.
     pub fn close(&self) -> Result<()> {
+        if self.is_pending() && self.is_writer() && self.halt.check("close").is_ok() {
+            // What was unlinked last: nothing of it is left behind.
+            self.write(None, Step::BodyCommit, |_| Ok(()))?;
+        }
         if let Err(stopped) = self.halt.check("close") {
             if stopped.kind() == ErrorKind::Halted {
                 // Its locks end all the same: whoever reopens the store waits for no handle.

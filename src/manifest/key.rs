@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use crate::error::{Error, Result};
 use crate::ids::{
     CheckpointId, FileId, LeaseId, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, StreamId,
+    UniqueId,
 };
 use crate::manifest::table::Table;
 
@@ -40,15 +41,21 @@ impl Field for u64 {
     }
 }
 
-impl Field for OwnerId {
-    const WIDTH: usize = 16;
-    fn put(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.0);
-    }
-    fn take(from: &[u8]) -> Option<Self> {
-        Some(OwnerId(from.try_into().ok()?))
-    }
+macro_rules! id_fields {
+    ($($id:ident)*) => {$(
+        impl Field for $id {
+            const WIDTH: usize = 16;
+            fn put(&self, to: &mut Vec<u8>) {
+                to.extend_from_slice(&self.0);
+            }
+            fn take(from: &[u8]) -> Option<Self> {
+                Some($id(from.try_into().ok()?))
+            }
+        }
+    )*};
 }
+
+id_fields! { OwnerId UniqueId }
 
 macro_rules! number_fields {
     ($($id:ident)*) => {$(
@@ -106,6 +113,23 @@ macro_rules! pair_keys {
 
 pair_keys! {
     (OwnerId, u64) (u64, ObjectId) (FileId, ObjectId) (StreamId, Ordinal) (u64, CheckpointId)
+    (UniqueId, u64)
+}
+
+/// A page of a journal: owner, number, first byte.
+impl Key for (OwnerId, u64, u64) {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = (self.0, self.1).to_bytes();
+        self.2.put(&mut bytes);
+        bytes
+    }
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let parts = bytes.split_at_checked(OwnerId::WIDTH + u64::WIDTH).and_then(|(one, rest)| {
+            let (owner, n) = <(OwnerId, u64)>::from_bytes(one).ok()?;
+            Some((owner, n, u64::take(rest)?))
+        });
+        parts.ok_or_else(|| misfit("owner, number and offset", bytes))
+    }
 }
 
 impl Key for String {
@@ -222,6 +246,8 @@ mod tests {
         let owner = OwnerId::from_parts(1, [2; 10]);
         round((owner, 7u64));
         round((FileId(1), ObjectId(2)));
+        round((owner, 7u64, 8u64));
+        round((UniqueId::from_parts(3, [4; 10]), 9u64));
         round("name".to_owned());
         round(StoreKey);
         round(EdgeKey { object: ObjectId(3), table: Table::Chunks, key: vec![1, 2] });

@@ -5,6 +5,7 @@
 //!     |-- read  -> Snapshot (read) ----------+
 //!     |-- write -> Write (write, commit) ----+-- Reading: rows by type (row, key, rows, table)
 //!     |              `- settle: the one routine that removes objects
+//!     |              `- pending: what a single file's own files wait to have carried (body)
 //!     `-- redb, guarded (halt), on a file (backend) or on a copy in memory (copy, examine)
 //!   Draft (draft): a new manifest at any path, from a Snapshot or row by row
 //!
@@ -23,6 +24,7 @@
 
 mod backend;
 mod birth;
+mod body;
 mod commit;
 mod copy;
 mod draft;
@@ -31,6 +33,7 @@ mod halt;
 mod handle;
 mod head;
 mod key;
+mod newborn;
 mod open;
 mod read;
 mod row;
@@ -41,11 +44,13 @@ mod table;
 mod write;
 
 pub use birth::Birth;
+pub use body::{BodyDisk, Books, lock_file};
 pub use commit::Committed;
 pub use draft::{Draft, Drafted, Pass, PassRow, row_value};
 pub use handle::Manifest;
 pub use head::{Witness, read_head, write_head};
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
+pub use newborn::Newborn;
 pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
 pub use read::{Edge, Raw, Reading, Snapshot};
 pub use row::{Row, from_value};

@@ -3,10 +3,11 @@
 
 use redb::{Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, ReadableDatabase};
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::backend::{Backend, lock_range};
+use super::body::lock_file;
 use super::copy::Copy;
 use super::examine::{Facts, Served, check_header, classify, examine, find};
 use super::halt::{Halt, catch, from_panic, from_redb};
@@ -63,6 +64,8 @@ pub struct Open {
     pub check_integrity: CheckIntegrity,
     /// What else knows of commits, read before the manifest.
     pub witnesses: Vec<Witness>,
+    /// The manifest is the whole store: the path is its own.
+    pub single_file: bool,
 }
 
 impl Default for Open {
@@ -71,11 +74,17 @@ impl Default for Open {
             cache_bytes: 64 << 20,
             check_integrity: CheckIntegrity::UpTo(64 << 20),
             witnesses: Vec::new(),
+            single_file: false,
         }
     }
 }
 
 impl Open {
+    /// Where the manifest of the store at `root` lies.
+    pub(super) fn path(&self, root: &Path) -> PathBuf {
+        if self.single_file { root.to_owned() } else { layout::manifest(root) }
+    }
+
     fn cache(&self) -> usize {
         usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
     }
@@ -92,8 +101,9 @@ impl Manifest {
     /// file is; nothing was written to it. `InUse` when another process writes. `Io`.
     pub fn open(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Self> {
         let file = find(disk, root, Access::ReadWrite, open)?;
-        let path = layout::manifest(root);
-        let fail = |operation| move |e| Error::io(operation, layout::MANIFEST, e);
+        let path = open.path(root);
+        let place = path.display().to_string();
+        let fail = |operation| move |e| Error::io(operation, &place, e);
         disk.mark(Step::OpenManifest);
         if writer_lives(&*file, &path)? {
             return Err(in_use(&path));
@@ -139,7 +149,7 @@ impl Manifest {
 
     fn open_found(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Result<Self> {
         let file = find(disk, root, Access::Read, open)?;
-        let path = layout::manifest(root);
+        let path = open.path(root);
         let len = check_header(&*file, &path)?;
         let check = open.check_integrity.applies(len);
         let halt = Halt::new(disk, path);
@@ -161,7 +171,7 @@ impl Manifest {
         open: &Open,
         check: bool,
     ) -> Result<Self> {
-        let Some(held) = lock_out_writers(halt.disk(), root)? else {
+        let Some(held) = lock_out_writers(halt.disk(), root, open)? else {
             return Err(in_use(halt.path()));
         };
         let fail = |e| Error::io("read", halt.path().display(), e);
@@ -198,13 +208,21 @@ fn served(facts: &Facts, halt: &Halt) -> Served {
     }
 }
 
-fn writer_lives(file: &dyn File, path: &Path) -> Result<bool> {
+pub(super) fn writer_lives(file: &dyn File, path: &Path) -> Result<bool> {
     let byte = Bound::Included(WRITER_BYTE);
     file.is_locked(lock_range(byte, byte)).map_err(|e| super::halt::from_io("open", path, e))
 }
 
-fn lock_out_writers(disk: &Arc<dyn Disk>, root: &Path) -> Result<Option<Box<dyn Held>>> {
-    disk.lock_dir(root, Sharing::Shared).map_err(|e| Error::io("lock", root.display(), e))
+fn lock_out_writers(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    open: &Open,
+) -> Result<Option<Box<dyn Held>>> {
+    let held = match open.single_file {
+        true => lock_file(disk, root, Sharing::Shared),
+        false => disk.lock_dir(root, Sharing::Shared),
+    };
+    held.map_err(|e| Error::io("lock", root.display(), e))
 }
 
 /// Opens beside a writer; `None` when a killed one left the file, and nobody has recovered it.
@@ -233,7 +251,7 @@ fn check_shared(file: &Arc<dyn File>, halt: &Arc<Halt>, root: &Path, open: &Open
     let look = || examine(file, halt, open, true, true, Served::Written);
     match look() {
         Err(error) if error.kind() == ErrorKind::Damage => {
-            match lock_out_writers(halt.disk(), root)? {
+            match lock_out_writers(halt.disk(), root, open)? {
                 Some(_held) => look().map(|_| ()),
                 None => Ok(()),
             }

@@ -111,6 +111,8 @@ tables! {
     Snapshots = 32, "snapshots";
     /// Values of a name that were replaced.
     History = 33, "history";
+    /// Files that lie in the manifest, by name; single-file layout.
+    Bodies = 34, "bodies";
 }
 
 impl Table {

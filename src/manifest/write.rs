@@ -131,6 +131,11 @@ impl<'t> Write<'t> {
         self.set(R::TABLE, &bytes, Some(&value)).map(|_| ())
     }
 
+    /// Takes a value away that nothing else follows from.
+    pub(super) fn erase(&self, table: Table, key: &[u8]) -> Result<()> {
+        self.set(table, key, None).map(drop)
+    }
+
     /// Makes `old` of the row at `key` into `new`, with its edges and index rows.
     pub(super) fn change<R: Row>(
         &mut self,

@@ -70,6 +70,7 @@ steps! {
     ManifestCopy = "manifest.copy",
     ManifestSwitch = "manifest.switch",
     ManifestSyncDir = "manifest.sync_dir",
+    BodyCommit = "body.commit",
     HeadWrite = "head.write",
     HeadRename = "head.rename",
     BallastFill = "ballast.fill",

@@ -5,5 +5,6 @@
 mod compact;
 mod power;
 mod road;
+mod single;
 mod support;
 mod threads;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use crate::support::{append, chunk, on, read, root, sim, small};
-use sealstone::ErrorKind;
 use sealstone::engine::{Budget, Store, Thing};
 use sealstone::ids::Sequence;
 use sealstone::vfs::{Disk, RealDisk};
+use sealstone::{ErrorKind, Layout};
 
 fn records(n: usize, len: usize) -> Vec<Vec<u8>> {
     (0..n).map(|i| (0..len).map(|j| (i * 31 + j * 7) as u8).collect()).collect()
 }
 
 /// Does everything that was acknowledged come back, sealed or not, and do the books close?
-fn whole_life(disk: Arc<dyn Disk>, root: &std::path::Path) {
-    let options = || Store::options().limits(small()).disk(Arc::clone(&disk));
+fn whole_life(disk: Arc<dyn Disk>, root: &std::path::Path, layout: Layout) {
+    let options = || Store::options().limits(small()).disk(Arc::clone(&disk)).layout(layout);
     let store = options().create(root).unwrap();
     let stream = store.create_stream("s").unwrap();
     let all = records(20, 50);
@@ -53,13 +53,24 @@ fn whole_life(disk: Arc<dyn Disk>, root: &std::path::Path) {
 
 #[test]
 fn p2_p10_a_whole_life_on_the_simulated_disk() {
-    whole_life(Arc::new(sim(1)), &root());
+    whole_life(Arc::new(sim(1)), &root(), Layout::Directory);
 }
 
 #[test]
 fn p2_p10_a_whole_life_on_the_real_disk() {
     let dir = tempfile::tempdir().unwrap();
-    whole_life(RealDisk::new(), &dir.path().join("run.stone"));
+    whole_life(RealDisk::new(), &dir.path().join("run.stone"), Layout::Directory);
+}
+
+#[test]
+fn p2_p10_a_whole_life_in_one_file_on_the_simulated_disk() {
+    whole_life(Arc::new(sim(1)), &root(), Layout::SingleFile);
+}
+
+#[test]
+fn p2_p10_a_whole_life_in_one_file_on_the_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    whole_life(RealDisk::new(), &dir.path().join("run.stone"), Layout::SingleFile);
 }
 
 /// Do checkpoint and rewind give back exactly the state and the records of that moment?

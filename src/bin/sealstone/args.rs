@@ -67,6 +67,14 @@ pub enum TimeFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LayoutName {
+    /// A directory of files: for volume
+    Directory,
+    /// One file: to embed, copy and mail
+    SingleFile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {
     Csv,
     Jsonl,
@@ -131,7 +139,7 @@ pub struct LsArgs {
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// The store's directory
+    /// The store
     pub store: PathBuf,
     /// The file to import; `-` for standard input
     pub file: PathBuf,
@@ -165,6 +173,9 @@ pub struct ImportArgs {
     /// Seal a chunk after so many bytes of records
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
     pub chunk_size: u64,
+    /// How a store that is created lies on disk
+    #[arg(long, value_enum, default_value_t = LayoutName::Directory)]
+    pub layout: LayoutName,
     /// Replace a recording of this name, if there is one, once the whole file is read
     #[arg(long)]
     pub replace: bool,

@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use sealstone::Error;
 use sealstone::clock::monotonic_nanos;
 use sealstone::engine::Budget;
 use sealstone::interop::Format;
 use sealstone::recording::{Import, ImportOptions, Imported};
+use sealstone::{Error, Layout};
 use serde_json::{Value, json};
 
-use super::args::{FileFormat, ImportArgs};
+use super::args::{FileFormat, ImportArgs, LayoutName};
 use super::failure::LOST;
 use super::input::Input;
 use super::output::{End, Output};
@@ -33,7 +33,11 @@ pub fn run(args: &ImportArgs, output: &mut Output) -> Result<u8, End> {
     }
     // Before the store: an input that is no table creates none.
     let import = Import::open(&mut input, &options)?;
-    let store = output.opening().open_or_create(&args.store)?;
+    let layout = match args.layout {
+        LayoutName::Directory => Layout::Directory,
+        LayoutName::SingleFile => Layout::SingleFile,
+    };
+    let store = output.opening().layout(layout).open_or_create(&args.store)?;
     let imported = {
         let mut progress = status(output, started);
         import.into_store(&store, &mut progress)

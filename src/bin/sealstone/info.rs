@@ -1,5 +1,7 @@
 //! `sealstone info STORE`.
 
+use sealstone::Layout;
+use sealstone::engine::Info;
 use sealstone::vfs::DirectIo;
 use serde_json::{Map, Value, json};
 
@@ -24,7 +26,7 @@ pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u
             rows.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
         let object = json!({
             "store": info.store.to_string(), "path": args.store.to_string_lossy(),
-            "format": info.format, "layout": info.layout, "access": info.access,
+            "format": info.format, "layout": info.layout.name(), "access": info.access,
             "created_unix_nanos": info.created, "openings": info.epoch.0,
             "commit": info.commit.0, "witness": info.witness.map(|commit| commit.0),
             "sealed_folders": info.sealed_folders, "direct_io": direct, "check_integrity": check,
@@ -40,14 +42,18 @@ pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u
             _ => Ok(0),
         };
     }
-    let witness = info.witness.map_or("none reads".to_owned(), |commit| count(commit.0));
+    let (witness, barrier) = gives(&info);
     let mut facts = vec![
         ("store", info.store.to_string()),
-        ("format", format!("{}, {} layout, {} access", info.format, info.layout, info.access)),
+        (
+            "format",
+            format!("{}, {} layout, {} access", info.format, info.layout.name(), info.access),
+        ),
         ("created", time(info.created, times)),
         ("openings for writing", count(info.epoch.0)),
         ("newest commit", count(info.commit.0)),
         ("witness (HEAD)", witness),
+        ("a barrier is", barrier.to_owned()),
         ("sealed files are written", direct),
         ("manifest checked at opening", check),
         ("manifest", size(info.manifest_bytes)),
@@ -70,4 +76,16 @@ pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u
         }
     }
     Ok(0)
+}
+
+/// What the layout gives: the witness, and what a barrier is.
+fn gives(info: &Info) -> (String, &'static str) {
+    match (info.layout, info.witness) {
+        (Layout::SingleFile, _) => (
+            "none: an older copy put in its place is not noticed".to_owned(),
+            "one commit, for all who wait",
+        ),
+        (_, None) => ("none reads".to_owned(), "one data sync, for all who wait"),
+        (_, Some(commit)) => (count(commit.0), "one data sync, for all who wait"),
+    }
 }

@@ -5,17 +5,20 @@
 //!   bytes        objects -> inline | files; digests and file_objects follow from objects
 //!   journals     journals, leases: rows of the engine that refer to objects
 //!   names        names -> objects; history -> objects
+//!   bodies       bodies -> pages | frames: files that lie in the manifest
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
 //! ```
 //!
 //! A row refers to an object only through [`Row::edges`](super::Row::edges).
 
+mod bodies;
 mod bytes;
 mod journals;
 mod names;
 mod recordings;
 mod store;
 
+pub use bodies::{BodyRow, FrameRow, PageRow};
 pub use bytes::{
     CondemnedRow, DigestRow, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow, ObjectRow,
     Place,

@@ -1,0 +1,164 @@
+//! Layouts: where a store lies, and what an opening of it stands on. The engine above sees the same
+//! names in both.
+//!
+//! ```text
+//!   directory:   disk ................................ manifest in it
+//!   single file: disk <- manifest, the file itself <- BodyDisk, which the engine sees as its disk
+//! ```
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::options::Options;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
+use crate::ids::StoreId;
+use crate::limits::Limits;
+use crate::manifest::{Birth, BodyDisk, Manifest, Newborn, Open, OwnerRow, Reading, lock_file};
+use crate::protection::Protection;
+use crate::vfs::{Disk, EntryKind, Held, Meta, Sharing, Step};
+
+/// How a store lies on disk; chosen when it is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Layout {
+    /// A directory: for volume, for several writing processes.
+    #[default]
+    Directory,
+    /// One file and nothing beside it: to embed, to copy, to mail. One process may write; a barrier
+    /// is a commit; an older copy put in its place is not noticed.
+    SingleFile,
+}
+
+impl Layout {
+    /// Its name in messages and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::SingleFile => "single-file",
+        }
+    }
+
+    pub(super) fn of(single_file: bool) -> Self {
+        if single_file { Self::SingleFile } else { Self::Directory }
+    }
+}
+
+/// How what stands at `root` lies there. What is no regular file is judged as a directory.
+pub(super) fn layout_of(disk: &Arc<dyn Disk>, root: &Path) -> Result<Layout> {
+    let meta = disk.meta(root).map_err(|e| Error::io("open", root.display(), e))?;
+    Ok(Layout::of(meta.is_some_and(|meta| meta.kind == EntryKind::File)))
+}
+
+/// What an opening stands on.
+pub(super) struct Ground {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) limits: Limits,
+}
+
+impl Ground {
+    pub(super) fn directory(disk: Arc<dyn Disk>, manifest: Manifest, options: &Options) -> Self {
+        Self { disk, manifest: Arc::new(manifest), limits: options.limits.clone() }
+    }
+
+    fn file(disk: Arc<dyn Disk>, root: &Path, manifest: Manifest, options: &Options) -> Self {
+        let manifest = Arc::new(manifest);
+        let disk = Arc::new(BodyDisk::new(disk, root, Arc::clone(&manifest)));
+        // Zeros ahead of a journal would be rows for nothing.
+        let limits = Limits { journal_prewrite_bytes: 0, ..options.limits.clone() };
+        Self { disk, manifest, limits }
+    }
+}
+
+/// Makes a store that is one file, without opening it.
+pub(super) fn create(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<()> {
+    let (millis, random) = super::core::parts(disk)?;
+    let birth = Birth {
+        store: StoreId::from_parts(millis, random),
+        created: disk.wall_nanos(),
+        sealed_folders: options.limits.sealed_folders,
+        single_file: true,
+    };
+    Manifest::create_file(disk, root, &birth)
+}
+
+/// A file that others may write is no store to trust. One that they may read is how files travel.
+pub(super) fn check_private(
+    operation: &'static str,
+    root: &Path,
+    meta: &Meta,
+    options: &Options,
+) -> Result<()> {
+    if meta.mode & 0o022 != 0 && !options.allow_shared_root {
+        let mode = meta.mode & 0o777;
+        let cause = format!("other users may write it (mode {mode:o}); close it to them, or allow");
+        return Err(Error::invalid(operation, root.display(), cause));
+    }
+    Ok(())
+}
+
+/// The store's lock, or `None` while another holds it.
+pub(super) fn try_lock(disk: &Arc<dyn Disk>, root: &Path) -> io::Result<Option<Box<dyn Held>>> {
+    match disk.meta(root)? {
+        Some(meta) if meta.kind == EntryKind::File => lock_file(disk, root, Sharing::Exclusive),
+        _ => disk.lock_dir(root, Sharing::Exclusive),
+    }
+}
+
+/// Opens the file for writing; the caller holds its lock.
+pub(super) fn open(
+    disk: Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+    open: &Open,
+) -> Result<Ground> {
+    if Protection::SyncBeforeTrust.is_on() {
+        // G10: who created the store may have died before its name was durable.
+        let parent = layout::parent(root);
+        match disk.sync_dir(parent) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced.map_err(|e| Error::io("sync", parent.display(), e))?,
+        }
+    }
+    disk.mark(Step::OpenManifest);
+    let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..open.clone() })?;
+    Ok(Ground::file(disk, root, manifest, options))
+}
+
+/// What a crash left of the making of the file goes; what is not ours stays, and is in nobody's way.
+pub(super) fn clear(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+    match Newborn::clear(disk, root) {
+        Err(e) if !matches!(e.kind(), ErrorKind::InUse | ErrorKind::Exists) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the file for reading.
+pub(super) fn open_read_only(
+    disk: Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+    open: &Open,
+) -> Result<Ground> {
+    let open = Open { single_file: true, ..open.clone() };
+    let manifest = Manifest::open_read_only(&disk, root, &open)?;
+    Ok(Ground::file(disk, root, manifest, options))
+}
+
+/// Who holds the file, for the message of a refused opening: it stands in the file itself.
+pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> String {
+    let newest = || -> Result<Option<String>> {
+        let open = Open { single_file: true, ..open.clone() };
+        let manifest = Manifest::open_read_only(disk, root, &open)?;
+        let rows = manifest.read()?.list::<OwnerRow>(.., usize::MAX)?;
+        let stands = rows.into_iter().filter(|(_, row)| row.ended.is_none());
+        Ok(stands.max_by_key(|(_, row)| row.epoch).map(|(owner, row)| {
+            let since = crate::ids::unix_millis(&owner);
+            let OwnerRow { pid, host, .. } = row;
+            format!("process {pid} on {host} holds it (owner {owner}, since {since} ms)")
+        }))
+    };
+    newest().ok().flatten().unwrap_or_else(|| "another process holds it".to_owned())
+}
