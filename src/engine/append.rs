@@ -3,7 +3,9 @@
 //! Records get their sequence and their place in the journal's queue under one lock, so the order
 //! of a stream is the order of its frames.
 
-use super::store::{Store, Writer};
+use std::sync::{Arc, Weak};
+
+use super::store::{Inner, Store, Writer};
 use super::streams::{Source, Streams, Unsealed, inline, unknown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::record::RECORD_HEADER_BYTES;
@@ -33,13 +35,14 @@ pub struct Append {
     pub payload: Vec<u8>,
 }
 
-/// What [`Store::append`] accepted.
+/// What [`Store::append`] accepted. Awaited, it is durable.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// Ask it how far the group got.
     pub ticket: Ticket,
     /// The sequence of each record, in the order given.
     pub sequences: Vec<Sequence>,
+    pub(super) inner: Weak<Inner>,
 }
 
 impl Store {
@@ -164,7 +167,7 @@ impl Store {
                 end.push(Unsealed { generation, payload, source, lease });
             }
         }
-        Ok(Accepted { ticket, sequences })
+        Ok(Accepted { ticket, sequences, inner: Arc::downgrade(&self.inner) })
     }
 
     /// Makes sure that the end of `stream` is in memory.

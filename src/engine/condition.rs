@@ -7,6 +7,8 @@
 //! There is no way back: a halted store is reopened.
 
 use parking_lot::Mutex;
+use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -33,11 +35,22 @@ pub enum Outcome {
     Forgotten,
 }
 
+/// Who must learn at once that the store halted.
+struct Alarm(Box<dyn Fn(&Error) + Send + Sync>);
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Alarm")
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
     halted: Mutex<Option<(Error, Option<Attempt>)>>,
     is_halted: AtomicBool,
     is_closed: AtomicBool,
+    /// Called once, with the cause, when it halts.
+    alarm: OnceLock<Alarm>,
     warnings: Mutex<Vec<Error>>,
 }
 
@@ -48,10 +61,20 @@ impl Condition {
     /// P8: stops everything; the first cause stays.
     pub(crate) fn halt(&self, cause: &Error, attempt: Option<Attempt>) {
         let mut halted = self.halted.lock();
-        if halted.is_none() {
+        let is_first = halted.is_none();
+        if is_first {
             *halted = Some((cause.clone(), attempt));
         }
         self.is_halted.store(true, Ordering::Release);
+        drop(halted);
+        if is_first && let Some(alarm) = self.alarm.get() {
+            alarm.0(cause);
+        }
+    }
+
+    /// Lets `alarm` be called when the store halts.
+    pub(crate) fn on_halt(&self, alarm: impl Fn(&Error) + Send + Sync + 'static) {
+        let _ = self.alarm.set(Alarm(Box::new(alarm)));
     }
 
     /// Marks the end; false when it had ended before.

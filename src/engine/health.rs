@@ -44,6 +44,8 @@ pub struct Stats {
     pub unsealed_records: u64,
     /// Their bytes.
     pub unsealed_bytes: u64,
+    /// Futures that wait for a ticket.
+    pub futures_waiting: u64,
 }
 
 impl Store {
@@ -69,13 +71,14 @@ impl Store {
             .iter()
             .map(|table| Ok((*table, snapshot.count(*table)?)))
             .collect::<Result<Vec<_>>>()?;
-        let (mut records, mut bytes, mut queued) = (0, 0, 0);
+        let (mut records, mut bytes, mut queued, mut waiting) = (0, 0, 0, 0);
         if let Some(writer) = &self.inner.writer {
             for (_, end) in writer.streams.lock().iter() {
                 records += end.tail.len() as u64;
                 bytes += end.tail_bytes;
             }
             queued = writer.journal.queued_bytes();
+            waiting = writer.journal.seats_taken() as u64;
         }
         Ok(Stats {
             commit: self.core().manifest.commit_seq(),
@@ -84,6 +87,7 @@ impl Store {
             queued_bytes: queued,
             unsealed_records: records,
             unsealed_bytes: bytes,
+            futures_waiting: waiting,
         })
     }
 }

@@ -48,6 +48,7 @@ mod streams;
 mod sweep;
 mod take_in;
 mod view;
+mod waiting;
 mod with_objects;
 mod worker;
 
@@ -69,4 +70,5 @@ pub use single::Layout;
 pub use store::Store;
 pub(crate) use streams::is_kept;
 pub use view::StreamView;
+pub use waiting::Waiting;
 pub use with_objects::NewObject;

@@ -329,6 +329,13 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     };
     let inner = Inner { core, files: FileCache::default(), writer: Some(writer) };
     let store = Store::new(inner);
+    let weak = Arc::downgrade(&store.inner);
+    store.core().condition.on_halt(move |cause| {
+        // P8: nobody waits for what will not come.
+        if let Some(writer) = weak.upgrade().as_ref().and_then(|inner| inner.writer.as_ref()) {
+            writer.journal.poison(cause.clone());
+        }
+    });
     let finished = super::reclaim::finish_unlinks(store.core(), store.files());
     store.core().note_untidy(finished.map(|_| ()));
     store.core().write_head(store.core().manifest.commit_seq());

@@ -1,4 +1,5 @@
-//! The one place that starts a thread: it writes what lingered in the queue.
+//! The one place that starts a thread: it writes what lingered in the queue, and writes and syncs
+//! for futures that wait.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use super::store::{Inner, Store};
 use crate::error::{Error, Result};
+use crate::journal::Level;
 
 /// Stops its thread when dropped.
 #[derive(Debug)]
@@ -16,12 +18,19 @@ pub(super) struct Linger {
 
 #[derive(Debug, Default)]
 struct Signal {
-    is_over: Mutex<bool>,
+    told: Mutex<Told>,
     changed: Condvar,
 }
 
-/// Enough for a journal write; the default is four times as much.
-const STACK_BYTES: usize = 512 << 10;
+#[derive(Debug, Default)]
+struct Told {
+    is_over: bool,
+    /// A future waits.
+    is_asked: bool,
+}
+
+/// Enough for a barrier, copying forward included.
+const STACK_BYTES: usize = 2 << 20;
 
 impl Linger {
     /// Starts the thread. It holds the store weakly: the last handle ends it.
@@ -36,34 +45,54 @@ impl Linger {
             .map_err(|e| Error::io("open", "linger thread", e))?;
         Ok(Self { signal })
     }
+
+    /// Lets the thread look for futures at once; false when it ends and will not.
+    pub(super) fn ask(&self) -> bool {
+        let mut told = self.signal.told.lock();
+        told.is_asked = true;
+        self.signal.changed.notify_all();
+        !told.is_over
+    }
 }
 
 impl Drop for Linger {
     fn drop(&mut self) {
-        *self.signal.is_over.lock() = true;
+        self.signal.told.lock().is_over = true;
         self.signal.changed.notify_all();
     }
 }
 
 fn run(signal: &Signal, weak: &Weak<Inner>, period: Duration) {
-    let mut is_over = signal.is_over.lock();
-    while !*is_over {
-        signal.changed.wait_for(&mut is_over, period);
-        if *is_over {
+    let mut told = signal.told.lock();
+    while !told.is_over {
+        if !told.is_asked {
+            signal.changed.wait_for(&mut told, period);
+        }
+        if told.is_over {
             return;
         }
+        told.is_asked = false;
         let Some(inner) = weak.upgrade() else { return };
         // Unlocked: the end of the store waits for nothing here.
-        parking_lot::MutexGuard::unlocked(&mut is_over, || linger(&Store::within(&inner)));
+        parking_lot::MutexGuard::unlocked(&mut told, || linger(&Store::within(&inner)));
     }
 }
 
 fn linger(store: &Store) {
     let Ok(writer) = store.writer("linger") else { return };
-    if writer.journal.linger_due(store.core().disk.monotonic_nanos())
-        && let Err(e) = writer.journal.flush()
-    {
-        store.note_journal_failure(&e);
-        store.core().condition.warn(e);
+    // An error reaches each future that it is about; there is nobody else to tell.
+    match writer.journal.wanted() {
+        Some(Level::Durable) => drop(store.barrier()),
+        Some(_) => {
+            let _ = writer.journal.flush().inspect_err(|e| store.note_journal_failure(e));
+        }
+        None => {
+            if writer.journal.linger_due(store.core().disk.monotonic_nanos())
+                && let Err(e) = writer.journal.flush()
+            {
+                store.note_journal_failure(&e);
+                store.core().condition.warn(e);
+            }
+        }
     }
 }

@@ -135,12 +135,7 @@ impl Journal {
     /// there when the store is opened again. `Halted` when it never reached the disk because of
     /// an earlier failure. Each carries the root cause. `Invalid` for a ticket of another opening.
     pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
-        self.check_process()?;
-        if ticket.owner != self.config.owner {
-            // Its position here would be another frame's.
-            let cause = "the ticket is of another opening; what came of it is known by reading";
-            return Err(Error::invalid("wait for", format!("frame {}", ticket.position), cause));
-        }
+        self.check_ticket(ticket)?;
         let state = self.state.lock();
         if level == Level::Accepted {
             return state
@@ -187,8 +182,9 @@ impl Journal {
     ///
     /// `sealed_upto` is called under a lock of the journal and must not use it.
     pub fn settle(&self, sealed_upto: &dyn Fn(StreamId) -> Sequence) {
-        if self.state.lock().queue.settle(sealed_upto) {
-            self.changed.notify_all();
+        let mut state = self.state.lock();
+        if state.queue.settle(sealed_upto) {
+            self.ring(&mut state);
         }
     }
 
@@ -207,8 +203,9 @@ impl Journal {
 
     /// Stops the journal for ever, for a cause outside it. The first cause stays.
     pub fn poison(&self, cause: Error) {
-        self.state.lock().poison.get_or_insert(cause);
-        self.changed.notify_all();
+        let mut state = self.state.lock();
+        state.poison.get_or_insert(cause);
+        self.ring(&mut state);
     }
 
     /// Stops the journal for ever and returns when no thread writes to its files any more: only
@@ -216,7 +213,7 @@ impl Journal {
     pub fn stop(&self, cause: Error) {
         let mut state = self.state.lock();
         state.poison.get_or_insert(cause);
-        self.changed.notify_all();
+        self.ring(&mut state);
         while state.writer.is_none() && !state.is_writer_lost {
             self.changed.wait(&mut state);
         }
@@ -275,6 +272,16 @@ impl Journal {
             Ok(finished)
         })?;
         Ok(finished.into_iter().collect())
+    }
+
+    pub(super) fn check_ticket(&self, ticket: &Ticket) -> Result<()> {
+        self.check_process()?;
+        if ticket.owner != self.config.owner {
+            // Its position here would be another frame's.
+            let cause = "the ticket is of another opening; what came of it is known by reading";
+            return Err(Error::invalid("wait for", format!("frame {}", ticket.position), cause));
+        }
+        Ok(())
     }
 
     /// G18: a forked child shares the file, but neither the queue nor the lock that guards it.

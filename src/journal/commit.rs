@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::append::Journal;
 use super::open_file::Failure;
 use super::queue::{Queue, Standing};
+use super::seats::Seats;
 use super::ticket::Level;
 use super::writer::Writer;
 
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub is_writer_lost: bool,
     pub poison: Option<Error>,
     pub closed: bool,
+    /// Futures that wait.
+    pub seats: Seats,
     /// How many steps failed, and the last of them that did.
     failures: u64,
     failure: Option<Failed>,
@@ -59,24 +62,8 @@ impl Journal {
     ) -> Result<()> {
         let failures = state.failures;
         loop {
-            let standing = state.queue.standing(position);
-            match (standing, level) {
-                (Standing::Durable, _) => return Ok(()),
-                (_, Level::Accepted) => return Ok(()),
-                (Standing::Written, Level::Written) if state.poison.is_none() => return Ok(()),
-                _ => {}
-            }
-            if let Some(root) = &state.poison {
-                // P8: what is unknown is called unknown.
-                let unknown = standing != Standing::Queued;
-                let kind = if unknown { ErrorKind::OutcomeUnknown } else { ErrorKind::Halted };
-                return Err(root.clone().as_kind(kind));
-            }
-            match &state.failure {
-                Some(failed) if state.failures > failures && failed.meets(position, standing) => {
-                    return Err(failed.error.clone());
-                }
-                _ => {}
+            if let Some(outcome) = state.outcome(position, level, failures) {
+                return outcome;
             }
             state = match state.writer.take() {
                 Some(writer) => self.lead(state, writer, position, level),
@@ -111,7 +98,7 @@ impl Journal {
         let mut synced = false;
         if wanted && state.poison.is_none() {
             // Whoever asked for less need not wait for the sync.
-            self.changed.notify_all();
+            self.ring(&mut state);
             drop(state);
             let result = writer.sync();
             state = self.state.lock();
@@ -120,14 +107,14 @@ impl Journal {
             state.note(result.err(), position, Standing::Written);
         }
         if synced {
-            self.changed.notify_all();
+            self.ring(&mut state);
             drop(state);
             writer.state_synced();
             state = self.state.lock();
         }
         leadership.ended = true;
         state.writer = Some(writer);
-        self.changed.notify_all();
+        self.ring(&mut state);
         state
     }
 
@@ -157,8 +144,7 @@ impl Journal {
                 Failure::Fatal(error) => error.as_kind(ErrorKind::OutcomeUnknown),
             }
         });
-        drop(state);
-        self.changed.notify_all();
+        self.ring(&mut state);
         result
     }
 }
@@ -177,8 +163,37 @@ impl State {
             is_writer_lost: false,
             poison: None,
             closed: false,
+            seats: Seats::default(),
             failures: 0,
             failure: None,
+        }
+    }
+
+    /// How many steps have failed so far.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// What to tell one who waits for a frame since so many steps had failed; nothing yet.
+    pub fn outcome(&self, position: u64, level: Level, failures: u64) -> Option<Result<()>> {
+        let standing = self.queue.standing(position);
+        match (standing, level) {
+            (Standing::Durable, _) => return Some(Ok(())),
+            (_, Level::Accepted) => return Some(Ok(())),
+            (Standing::Written, Level::Written) if self.poison.is_none() => return Some(Ok(())),
+            _ => {}
+        }
+        if let Some(root) = &self.poison {
+            // P8: what is unknown is called unknown.
+            let unknown = standing != Standing::Queued;
+            let kind = if unknown { ErrorKind::OutcomeUnknown } else { ErrorKind::Halted };
+            return Some(Err(root.clone().as_kind(kind)));
+        }
+        match &self.failure {
+            Some(failed) if self.failures > failures && failed.meets(position, standing) => {
+                Some(Err(failed.error.clone()))
+            }
+            _ => None,
         }
     }
 

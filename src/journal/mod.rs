@@ -14,7 +14,7 @@
 //! ```
 //!
 //! There is no thread here: whoever waits first becomes the leader, writes all that is queued, and
-//! syncs once for all who wait.
+//! syncs once for all who wait. Futures take a seat, and are told by whoever leads.
 //!
 //! Invariants:
 //! - P1: *Durable* is told after the data sync of the file, which is told after its row's commit.
@@ -33,6 +33,7 @@ mod open_file;
 mod queue;
 mod reader;
 mod scan;
+mod seats;
 mod ticket;
 mod window;
 mod writer;
@@ -42,5 +43,6 @@ pub use append::{Journal, JournalConfig};
 pub use birth::Registrar;
 pub use book::OpenJournal;
 pub use scan::{Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, sync_before_trust};
+pub use seats::Seat;
 pub use ticket::{Level, Ticket};
 pub use writer::Finished;

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use super::draft::check_name;
 use super::filling::Filling;
 use super::status::set_status;
-use crate::engine::{Append, ChunkBuild, Store};
+use crate::engine::{Append, ChunkBuild, Store, Waiting};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Value, row_payload};
 use crate::ids::RecordingId;
@@ -160,6 +160,17 @@ impl Recorder {
     /// *Written* survives a killed process, *Durable* a power cut.
     pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
         self.store.wait(ticket, level)
+    }
+
+    /// As [`Recorder::wait`], as a future for any executor.
+    ///
+    /// # Errors
+    /// Its output is what [`Recorder::wait`] returns.
+    ///
+    /// # Durability
+    /// *Written* survives a killed process, *Durable* a power cut: when the future is ready.
+    pub fn when(&self, ticket: &Ticket, level: Level) -> Waiting {
+        self.store.when(ticket, level)
     }
 
     /// Returns when everything accepted before it is durable. Seals nothing.
