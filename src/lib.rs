@@ -1,5 +1,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+#![warn(missing_debug_implementations)]
+#![warn(unnameable_types)]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 //! sealstone keeps state that must still be there after the power fails.
 //!

@@ -6,6 +6,8 @@
 mod documents;
 #[path = "tidy/formats.rs"]
 mod formats;
+#[path = "tidy/outside.rs"]
+mod outside;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/source.rs"]

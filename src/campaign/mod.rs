@@ -35,12 +35,12 @@ mod tamper;
 mod trace;
 
 pub use case::{Case, replay};
-pub use check::{Checked, check_image};
-pub use content::Content;
+pub use check::{Checked, Judge, check_image};
+pub use content::{Content, SavedState};
 pub use fault::{Faults, fault_sweep};
 pub use finding::{Finding, Rule};
 pub use history::{History, Limited, Shape, pairs, random, singles};
-pub use model::Model;
+pub use model::{Bytes, Frame, Model, Stream, Survivors};
 pub use mutants::{Mutant, catch, is_caught, protections_in_use, same_again, whole_trace};
 pub use nested::Depth;
 pub use play::{Run, play};

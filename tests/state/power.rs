@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sealstone::vfs::sim::{Image, Profile, Rng};
+use sealstone::engine::Options;
+use sealstone::vfs::sim::{Image, Profile, Rng, SimDisk};
 
-use crate::support::{Values, books_close, on, root, shown, sim};
+use crate::support::{Values, books_close, on, root, shown, sim, single};
 
 const KEEP: u64 = 1;
 /// Batches that are cut.
@@ -14,10 +15,19 @@ const STEPS: u64 = 6;
 /// ever?
 #[test]
 fn p1_p4_g1_g3_a_cut_leaves_whole_batches() {
-    let seed = 11;
+    cut_everywhere(11, on);
+}
+
+/// The same in one file.
+#[test]
+fn p1_p4_g1_g3_a_cut_leaves_whole_batches_in_one_file() {
+    cut_everywhere(12, single);
+}
+
+fn cut_everywhere(seed: u64, create: fn(&SimDisk, u64) -> Options) {
     println!("seed {seed}");
     let disk = sim(seed);
-    let store = on(&disk, KEEP).create(root()).unwrap();
+    let store = create(&disk, KEEP).create(root()).unwrap();
     disk.restart_log();
     let state = store.state();
     let mut states: Vec<BTreeMap<String, Values>> = vec![shown(&state)];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealstone::Limits;
-use sealstone::engine::{Budget, Options, Store};
+use sealstone::engine::{Budget, Layout, Options, Store};
 use sealstone::manifest::CheckIntegrity;
 use sealstone::state::{NameGeneration, State};
 use sealstone::vfs::Disk;
@@ -34,6 +34,11 @@ pub fn sim(seed: u64) -> SimDisk {
 
 pub fn root() -> PathBuf {
     PathBuf::from("/data/run.stone")
+}
+
+/// The same in the single-file layout.
+pub fn single(disk: &SimDisk, history_max: u64) -> Options {
+    on(disk, history_max).layout(Layout::SingleFile)
 }
 
 pub fn on(disk: &SimDisk, history_max: u64) -> Options {

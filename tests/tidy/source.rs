@@ -104,7 +104,15 @@ pub fn walk(root: &Path, folder: &Path, show: &mut dyn FnMut(&str, &[u8])) {
     names.sort();
     for path in names {
         let inside = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
-        let skipped = ["target", "benches/target", ".git", "tests/data", "fuzz/target", "PLAN.md"];
+        let skipped = [
+            "target",
+            "benches/target",
+            ".git",
+            "tests/data",
+            "fuzz/target",
+            "tests/outside/target",
+            "PLAN.md",
+        ];
         let golden = inside.starts_with("tests/golden/") && path.is_file();
         if skipped.contains(&inside.as_str())
             || inside.ends_with(".stone")

@@ -1,0 +1,197 @@
+//! Every public name, as a user would write it. A name that is not here fails the house's rules
+//! (`tests/tidy/outside.rs`), and one that cannot be written so does not compile.
+
+#![allow(unused_imports)]
+
+mod door {
+    pub use sealstone::{Error, ErrorKind, Layout, Limits, Options, Result, Store};
+}
+
+mod clock {
+    pub use sealstone::clock::{monotonic_nanos, wall_nanos};
+}
+
+mod codec {
+    pub use sealstone::codec::{ENCODED_BYTES_MAX, decode, encode};
+}
+
+mod digest {
+    pub use sealstone::digest::{Digest, Hasher, checksum, checksum_more};
+}
+
+mod error {
+    pub use sealstone::error::{Error, ErrorKind, Result};
+}
+
+mod ids {
+    pub use sealstone::ids::{
+        CheckpointId, CommitCount, CommitSeq, Epoch, FileId, Generation, LeaseId, NameGeneration,
+        ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, Sequence, StoreId, StreamId, UniqueId,
+        unix_millis,
+    };
+}
+
+mod limits {
+    pub use sealstone::limits::Limits;
+}
+
+mod protection {
+    pub use sealstone::protection::{Protection, SwitchedOff, switch_off};
+}
+
+mod vfs {
+    pub use sealstone::vfs::{
+        Access, AlignedBuffer, Call, Counts, DirectIo, Disk, Entry, EntryKind, File, FreshFile,
+        Held, Identity, LockRange, Meta, Operation, RealDisk, Sharing, Space, Step, TraceDisk,
+        read_exact_at, read_whole, write_all_at,
+    };
+}
+
+mod vfs_sim {
+    pub use sealstone::vfs::sim::{
+        Event, EventLog, Fault, FaultKind, Fired, Image, ImageCursor, Inode, Outcome, Outcomes,
+        Place, Profile, Rng, SimDisk, SyncFailure,
+    };
+}
+
+mod format_column {
+    pub use sealstone::format::column::{
+        BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_ROWS_MAX, Blob, BlockCodec, BlockInfo,
+        CHUNK_RAW_BYTES_MAX, Chunk, ChunkBuilder, Column, ColumnId, Data, END_MAGIC, EncodedChunk,
+        FIELD_NAME_BYTES_MAX, FIELDS_MAX, FOOTER_LAYOUT, Field, FieldType, Flags, HEADER_LAYOUT,
+        HEADER_LEN, MAGIC, ReadRange, Schema, TRAILER_LAYOUT, TRAILER_LEN, VALUE_BYTES_MAX,
+        VERSION, Value,
+    };
+}
+
+mod format_column_row_payload {
+    pub use sealstone::format::column::row_payload::{
+        ROW_KIND, decode, encode, encoded_len, iteration,
+    };
+}
+
+mod format_footer {
+    pub use sealstone::format::footer::{
+        Described, ENTRY_BYTES, ExtentAt, Footer, pad, push_entry,
+    };
+}
+
+mod format_frame {
+    pub use sealstone::format::frame::{
+        FRAME_ALIGN, FRAME_BYTES_MAX, FrameHeader, FrameKind, Header, HeaderFault, MAGIC, Salt,
+        VERSION, body_checksum, padded,
+    };
+}
+
+mod format_head {
+    pub use sealstone::format::head::{
+        BYTES, CHECKSUM_AT, COMMIT_AT, Head, MAGIC, STORE_AT, VERSION, VERSION_AT,
+    };
+}
+
+mod format_label {
+    pub use sealstone::format::label::{
+        LABEL_BODY_BYTES_MAX, LABEL_END_BYTES, LABEL_MAGIC, Label, LabelEnd,
+    };
+}
+
+mod format_layout {
+    pub use sealstone::format::layout::{
+        BALLAST, HEAD, HEAD_NEXT, JOURNAL, MANIFEST, NEWBORN_SUFFIX, OWNERS, SEALED, TMP, TOP,
+        ballast, folder_of, head, head_next, journal, journal_dir, manifest, newborn, owner_lock,
+        owners_dir, parent, parse_journal, parse_owner_lock, parse_sealed, parse_tmp, sealed,
+        sealed_dir, sealed_folder, tmp, tmp_dir,
+    };
+}
+
+mod format_record {
+    pub use sealstone::format::record::{
+        COUNT_BYTES, Payload, Place, RECORD_HEADER_BYTES, RECORD_LAYOUT, Record, body_len,
+        decode_body, encode_body,
+    };
+}
+
+mod format_row {
+    pub use sealstone::format::row::{CHECKSUM_BYTES, VERSION_BYTES, is_whole, open, seal};
+}
+
+mod format_sealed {
+    pub use sealstone::format::sealed::{
+        BLOCK_BYTES_MAX, BLOCK_CRC_BYTES, Blocks, Framing, HEADER_BYTES, MAGIC, SEED_BYTES_MAX,
+        VERSION, seed_of, show,
+    };
+}
+
+mod format_trailer {
+    pub use sealstone::format::trailer::{TRAILER_ALIGN, TRAILER_BYTES, TRAILER_MAGIC, Trailer};
+}
+
+mod journal {
+    pub use sealstone::journal::{
+        Expect, Finished, FrameAt, Journal, JournalConfig, Level, OnFrame, OpenJournal, Payload,
+        Place, Record, Registrar, Scan, Seat, Tail, Ticket, read_header, scan, sync_before_trust,
+    };
+}
+
+mod manifest {
+    pub use sealstone::manifest::{
+        Birth, BodyDisk, BodyRow, Books, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
+        ClaimRow, Committed, Compacted, CondemnedRow, CountersKey, CountersRow, Cursor, Cut,
+        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, FEATURES_READ, FEATURES_WRITE, FORMAT,
+        FileObjectRow, FileRow, FileState, FrameRow, HistoryKey, HistoryRow, InlineRow, JournalRow,
+        JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
+        ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, Pass, PassRow, Place, Raw, Reading,
+        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, Settled,
+        Snapshot, StateBytes, StoreKey, StreamRow, Table, ValueForm, Witness, Write, from_value,
+        lock_file, lock_out, read_head, row_value, switch, write_head,
+    };
+}
+
+mod sealed {
+    pub use sealstone::sealed::{
+        Builder, Built, Described, Expect, Extent, ExtentAt, Footer, Label, Reader, SLICE_BYTES,
+        place,
+    };
+}
+
+mod engine {
+    pub use sealstone::engine::{
+        Accepted, Accounts, Append, Attempt, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
+        Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Reclaimed,
+        Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting,
+    };
+}
+
+mod check {
+    pub use sealstone::check::{
+        CheckOptions, Finding, LookedAt, Progress, Report, Severity, check,
+    };
+}
+
+mod interop {
+    pub use sealstone::interop::{
+        Cells, Format, Missing, OutColumn, Plan, ReadOptions, RowPlace, RowWriter, Table,
+        write_json, write_scalar,
+    };
+}
+
+mod recording {
+    pub use sealstone::recording::{
+        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Column, Columns, Data, Element,
+        ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import, ImportOptions,
+        Imported, Level, Merged, NAME_BYTES_MAX, NewRecord, NewRecording, Progress, ROWS_STREAM,
+        Recorder, Recording, RecordingStatus, Records, Schema, Stream, Ticket, Value,
+        import_dry_run,
+    };
+}
+
+mod state {
+    pub use sealstone::state::{
+        BATCH_BYTES_MAX, BATCH_CHANGES_MAX, Batch, Changed, CommitSeq, Entry, Found, Listing,
+        NAME_BYTES_MAX, NameGeneration, Present, State, VALUE_BYTES_MAX,
+    };
+}
+
+mod campaign {
+    pub use sealstone::campaign;
+}
