@@ -43,6 +43,6 @@ pub mod state;
 #[cfg(feature = "sim")]
 pub mod campaign;
 
-pub use engine::{Layout, Options, Store};
+pub use engine::{Layout, Options, Store, WriteAccess};
 pub use error::{Error, ErrorKind, Result};
 pub use limits::Limits;

@@ -42,6 +42,8 @@ protections! {
     SyncBeforeTrust = "sync_before_trust",
     HaltAfterFailedSync = "halt_after_failed_sync",
     BirthByLink = "birth_by_link",
+    StreamClaim = "stream_claim",
+    SweepTag = "sweep_tag",
     DraftReadBack = "draft_read_back",
     BytesWithTheirRows = "bytes_with_their_rows",
 }

@@ -6,12 +6,12 @@
 use std::sync::{Arc, Weak};
 
 use super::store::{Inner, Store, Writer};
-use super::streams::{Source, Streams, Unsealed, inline, unknown};
+use super::streams::{Source, Streams, Unsealed, inline};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::record::RECORD_HEADER_BYTES;
 use crate::ids::{LeaseId, Sequence, StreamId};
 use crate::journal::{Level, Payload, Record, Ticket};
-use crate::manifest::{LeaseRow, Reading, StreamRow};
+use crate::manifest::LeaseRow;
 use crate::vfs::Step;
 
 /// The holder of leases on payloads that a journal names.
@@ -25,6 +25,20 @@ const FRAME_BYTES_EXTRA: u64 = 64;
 /// Leases on payloads that a journal names have this bit, so that recovery finds them apart from
 /// all others.
 pub(crate) const JOURNAL_LEASES: u64 = 1 << 63;
+
+/// The purpose of a lease on a payload of `stream`.
+pub(crate) fn payload_purpose(stream: StreamId) -> String {
+    format!("{PAYLOAD_OF}{stream}{JOURNAL_NAMES}")
+}
+
+/// The stream whose payload a journal's lease keeps.
+pub(crate) fn stream_of_payload(row: &LeaseRow) -> Option<StreamId> {
+    let named = row.purpose.strip_prefix(PAYLOAD_OF)?.strip_suffix(JOURNAL_NAMES)?;
+    named.parse().ok().map(StreamId)
+}
+
+const PAYLOAD_OF: &str = "a payload of stream ";
+const JOURNAL_NAMES: &str = " that a journal names";
 
 /// One record to append.
 #[derive(Debug, Clone)]
@@ -62,6 +76,8 @@ impl Store {
             return Err(Error::invalid("append", "group", "it holds no record"));
         }
         self.check_group(&group)?;
+        // Between a payload and the frame that names it no stream may be let go.
+        let _stays = writer.releasing.read();
         let payloads = self.payloads(group)?;
         let accepted = self.enqueue_when_there_is_room(writer, &payloads);
         if accepted.is_err() {
@@ -120,15 +136,13 @@ impl Store {
     fn payloads(&self, group: Vec<Append>) -> Result<Vec<(StreamId, Payload, Option<LeaseId>)>> {
         {
             // Known before anything is stored for it.
-            let mut streams = self.writer("append")?.streams.lock();
-            for one in &group {
-                self.load(&mut streams, one.stream)?;
-            }
+            let named: Vec<StreamId> = group.iter().map(|one| one.stream).collect();
+            self.load_all(&mut self.writer("append")?.streams.lock(), &named)?;
         }
         let mut payloads = Vec::with_capacity(group.len());
         for one in group {
             if one.payload.len() as u64 > self.core().limits.payload_inline_bytes_max {
-                match self.put_payload(one.payload) {
+                match self.put_payload(one.stream, one.payload) {
                     Ok((payload, lease)) => payloads.push((one.stream, payload, Some(lease))),
                     Err(e) => {
                         self.release_payloads(&payloads);
@@ -170,15 +184,9 @@ impl Store {
         Ok(Accepted { ticket, sequences, inner: Arc::downgrade(&self.inner) })
     }
 
-    /// Makes sure that the end of `stream` is in memory.
+    /// Makes sure that the end of `stream` is in memory, and that it is ours.
     pub(super) fn load(&self, streams: &mut Streams, stream: StreamId) -> Result<()> {
-        if streams.get(stream).is_none() {
-            let Some(row) = self.core().snapshot()?.get::<StreamRow>(&stream)? else {
-                return Err(unknown("open", stream));
-            };
-            streams.insert(stream, super::streams::End::of(&row));
-        }
-        Ok(())
+        self.load_all(streams, &[stream])
     }
 
     /// Waits until the group behind `ticket` reached `level`; the caller may be the one who writes
@@ -195,6 +203,7 @@ impl Store {
         self.core().check_write("wait")?;
         writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))?;
         if level == Level::Durable {
+            self.core().check_not_taken_over()?;
             self.core().note_untidy(self.keep_budget());
         }
         Ok(())
@@ -211,6 +220,7 @@ impl Store {
         let writer = self.writer("barrier")?;
         self.core().check_write("barrier")?;
         writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
+        self.core().check_not_taken_over()?;
         self.core().note_untidy(self.keep_budget());
         Ok(())
     }

@@ -105,6 +105,11 @@ impl Ballast {
     fn fill(&self, disk: &Arc<dyn Disk>, root: &Path, bytes: u64) -> Result<()> {
         let path = layout::ballast(root);
         let fail = |operation| move |e| Error::io(operation, "ballast", e);
+        // Another process may have filled it meanwhile.
+        let found = disk.meta(&path).map_err(fail("look at"))?;
+        if found.is_some_and(|meta| meta.len >= bytes) {
+            return Ok(());
+        }
         match disk.unlink(&path) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

@@ -7,6 +7,7 @@
 //! No bytes are rewritten: frames of an older generation beyond the cut are dropped wherever they
 //! still lie, and a chunk that reaches beyond it shows fewer rows.
 
+use super::hold::check_held;
 use super::store::Store;
 use super::streams::unknown;
 use crate::error::{Error, ErrorKind, Result};
@@ -50,8 +51,8 @@ impl Store {
         let cursors = {
             let mut ends = writer.streams.lock();
             let mut cursors = Vec::with_capacity(streams.len());
+            self.load_all(&mut ends, streams)?;
             for &stream in streams {
-                self.load(&mut ends, stream)?;
                 let end = ends.known("checkpoint", stream)?;
                 cursors.push(Cursor { stream, generation: end.generation, end: end.next() });
             }
@@ -108,6 +109,8 @@ impl Store {
     pub fn rewind(&self, cursors: &[Cursor]) -> Result<()> {
         let writer = self.writer("rewind")?;
         let mut streams = writer.streams.lock();
+        let named: Vec<StreamId> = cursors.iter().map(|cursor| cursor.stream).collect();
+        self.load_all(&mut streams, &named)?;
         let mut leases: Vec<LeaseId> = Vec::new();
         for (index, cursor) in cursors.iter().enumerate() {
             let place = || format!("stream {}", cursor.stream);
@@ -119,7 +122,6 @@ impl Store {
                     "it is named twice",
                 ));
             }
-            self.load(&mut streams, cursor.stream)?;
             let end = streams.known("rewind", cursor.stream)?;
             if cursor.end > end.next() {
                 let cause = format!("its end {} lies before the cursor {}", end.next(), cursor.end);
@@ -132,7 +134,13 @@ impl Store {
             for lease in &leases {
                 w.remove::<LeaseRow>(lease)?;
             }
-            cursors.iter().map(|cursor| move_back(w, cursor)).collect::<Result<Vec<_>>>()
+            cursors
+                .iter()
+                .map(|cursor| {
+                    check_held(self.core(), w, "rewind", cursor.stream)?;
+                    move_back(w, cursor)
+                })
+                .collect::<Result<Vec<_>>>()
         })?;
         for (cursor, row) in cursors.iter().zip(committed.value) {
             if let Some(end) = streams.get_mut(cursor.stream) {

@@ -66,28 +66,40 @@ impl Drop for Claim {
     }
 }
 
+/// Why `resource` is not ours: who holds it.
+pub(super) fn held_by(
+    w: &Write,
+    operation: &'static str,
+    resource: &ResourceKey,
+    held: &ClaimRow,
+) -> Result<Error> {
+    let holder = match w.get::<OwnerRow>(&held.owner)? {
+        Some(o) => format!("held by process {} on {} (owner {})", o.pid, o.host, held.owner),
+        None => format!("held by owner {}", held.owner),
+    };
+    Ok(Error::new(ErrorKind::Conflict, operation, resource, holder))
+}
+
 impl Store {
     /// Claims `resource`, or fails at once naming who holds it.
     ///
     /// # Errors
-    /// `Conflict` with the holder.
+    /// `Conflict` with the holder; `Invalid` for the name of a stream's claim, which
+    /// [`Store::claim_stream`] takes.
     ///
     /// # Durability
     /// *Durable*: it ends when released, or when its owner's process is gone.
     pub fn claim(&self, resource: &ResourceKey, kind: ClaimKind) -> Result<Claim> {
+        if resource.is_of_stream() {
+            return Err(Error::invalid("claim", resource, "streams are claimed with claim_stream"));
+        }
         let me = self.core().check_write("claim")?;
         let since = self.core().disk.wall_nanos();
         let committed = self.transact(Step::ClaimCommit, |w| {
             let taken = w.commit_seq();
             let row = ClaimRow { owner: me.owner, epoch: me.epoch, kind, since, taken };
             let Some(held) = w.get::<ClaimRow>(resource)? else { return w.put(resource, &row) };
-            let holder = match w.get::<OwnerRow>(&held.owner)? {
-                Some(o) => {
-                    format!("held by process {} on {} (owner {})", o.pid, o.host, held.owner)
-                }
-                None => format!("held by owner {}", held.owner),
-            };
-            Err(Error::new(ErrorKind::Conflict, "claim", resource, holder))
+            Err(held_by(w, "claim", resource, &held)?)
         })?;
         let (resource, taken) = (resource.clone(), committed.commit);
         Ok(Claim { store: self.clone(), resource, taken, is_held: true })

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::journals::{is_needed, unlink_journals};
+use super::left::{add, is_spent, trim};
 use super::store::{Inner, Store, Writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::Finished;
@@ -60,6 +61,7 @@ impl Store {
         let finished = writer.journal.finish().inspect_err(|e| self.note_journal_failure(e))?;
         self.forget_journals()?;
         let spent = self.spent(&finished)?;
+        let needed = self.needed_of_ours(&writer.streams.lock(), None)?;
         let me = self.core().check_write("close")?;
         let committed = self.transact(Step::CloseCommit, |w| {
             for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
@@ -67,25 +69,32 @@ impl Store {
                     w.remove::<ClaimRow>(&resource)?;
                 }
             }
-            for file in &finished {
+            let mut gone = Vec::new();
+            for (file, lasts) in &needed {
                 let key = (me.owner, file.n);
-                if spent.contains(&file.n) {
+                let Some(mut row) = w.get::<JournalRow>(&key)? else { continue };
+                // Whoever claims one of these streams finds its tail here.
+                add(&mut row.needed, lasts);
+                trim(w, &mut row.needed)?;
+                if spent.contains(&file.n) && is_spent(&row) {
                     w.remove::<JournalRow>(&key)?;
-                } else if let Some(mut row) = w.get::<JournalRow>(&key)? {
+                    gone.push(key);
+                    continue;
+                }
+                if let Some(file) = finished.iter().find(|one| one.n == file.n) {
                     row.state = JournalState::Finished { end: file.end };
                     row.first = file.first.clone();
-                    w.put(&key, &row)?;
                 }
+                w.put(&key, &row)?;
             }
             if let Some(mut row) = w.get::<OwnerRow>(&me.owner)? {
                 row.ended = Some(OwnerEnd::Closed);
                 w.put(&me.owner, &row)?;
             }
-            Ok(())
+            Ok(gone)
         })?;
         self.core().write_head(committed.commit);
-        let gone: Vec<_> = spent.into_iter().map(|n| (me.owner, n)).collect();
-        self.core().note_untidy(unlink_journals(self.core(), &gone));
+        self.core().note_untidy(unlink_journals(self.core(), &committed.value));
         Ok(())
     }
 

@@ -47,10 +47,19 @@ impl Store {
                     done.unreadable += 1;
                     self.core().condition.warn(e);
                 }
+                // Another process rewrote it, or gave it back, under our hands.
+                Err(e) if self.core().is_shared() && self.is_gone(file)? => {
+                    let _ = e;
+                }
                 Err(e) => return Err(e),
             }
         }
         Ok(())
+    }
+
+    fn is_gone(&self, file: FileId) -> Result<bool> {
+        let row = self.snapshot()?.get::<FileRow>(&file)?;
+        Ok(row.is_none_or(|row| row.state != FileState::Sealed))
     }
 
     fn worth_compacting(&self) -> Result<Vec<(FileId, FileRow)>> {

@@ -9,7 +9,8 @@
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
-use super::open::{check_root, lock, manifest_options, sync_names, witnesses};
+use super::enter::{WriteAccess, lock};
+use super::open::{check_root, manifest_options, sync_names, witnesses};
 use super::options::Options;
 use super::single::{Layout, layout_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,7 +30,8 @@ impl Options {
     /// # Durability
     /// *Durable* when it returns; a crash leaves the old manifest or the new one, with the same
     /// rows.
-    pub fn compact(self, path: impl AsRef<Path>) -> Result<Compacted> {
+    pub fn compact(mut self, path: impl AsRef<Path>) -> Result<Compacted> {
+        self.access = WriteAccess::Single;
         self.limits.check()?;
         let (root, disk) = (path.as_ref(), self.disk_or_real());
         check_root(&disk, root, &self)?;

@@ -7,13 +7,17 @@ use std::sync::Arc;
 
 use super::ballast::Ballast;
 use super::condition::{Attempt, Condition};
+use super::enter::WriteAccess;
+use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, UniqueId};
 use crate::limits::Limits;
 use crate::manifest::{
-    CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head,
+    CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head_by,
 };
-use crate::vfs::{Disk, Step};
+use crate::protection::Protection;
+use crate::vfs::{Disk, Identity, Step};
 
 /// The opening that acts.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,9 @@ pub(crate) struct Core {
     pub(crate) condition: Condition,
     pub(crate) ballast: Option<Ballast>,
     pub(crate) head_at: Mutex<CommitSeq>,
+    pub(crate) access: WriteAccess,
+    /// Where several processes write: our lock file, which stands as long as nobody took over.
+    pub(crate) own_lock: Option<(PathBuf, Identity)>,
 }
 
 impl Core {
@@ -69,6 +76,28 @@ impl Core {
                 .inspect_err(|e| self.halt_if_sync_failed(e))?;
         }
         Ok(me)
+    }
+
+    /// Whether other processes may write as well.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.access == WriteAccess::Shared
+    }
+
+    /// P1, P5: comes between a sync and its acknowledgement. Who takes an owner over removes its
+    /// lock file before it reads the journals: as long as the file stands, what is synced is read.
+    pub(crate) fn check_not_taken_over(&self) -> Result<()> {
+        let Some((path, identity)) = &self.own_lock else { return Ok(()) };
+        if !Protection::OwnerCheck.is_on() {
+            return Ok(());
+        }
+        let fail = |e| Error::io("look at", path.display(), e);
+        if self.disk.meta(path).map_err(fail)?.map(|meta| meta.identity) == Some(*identity) {
+            return Ok(());
+        }
+        let cause = "its lock file is gone: another process took over what this owner had";
+        let error = Error::new(ErrorKind::Fenced, "sync", path.display(), cause);
+        self.halt(&error);
+        Err(error)
     }
 
     /// A consistent view of all rows. Drop it soon: it pins what later commits free.
@@ -113,7 +142,11 @@ impl Core {
 
     /// A fresh name for a file: never used before, never used again.
     pub(crate) fn unique(&self) -> Result<UniqueId> {
-        unique(&self.disk)
+        let (millis, mut random) = parts(&self.disk)?;
+        if let Some(me) = self.me {
+            random[..TAG_BYTES].copy_from_slice(&tag_of(me.owner));
+        }
+        Ok(UniqueId::from_parts(millis, random))
     }
 
     /// P8: stops the store.
@@ -157,11 +190,32 @@ impl Core {
             return;
         }
         let store = self.manifest.meta().store;
-        if let Err(e) = write_head(&self.disk, &self.root, store, commit) {
+        let next = match self.me.filter(|_| self.is_shared()).map(|me| (me, self.unique())) {
+            Some((me, Ok(unique))) => layout::tmp(&self.root, me.owner, unique),
+            Some((_, Err(e))) => return self.condition.warn(e),
+            None => layout::head_next(&self.root),
+        };
+        if let Err(e) = write_head_by(&self.disk, &self.root, &next, store, commit) {
             self.halt_if_sync_failed(&e);
             self.condition.warn(e);
         }
     }
+}
+
+/// Bytes of a file's unique name that tell whose it is.
+pub(crate) const TAG_BYTES: usize = 4;
+/// Where the random half of a name begins.
+const RANDOM_AT: usize = 6;
+
+/// The mark of an owner on the names of its files: while it lives, nobody else sweeps them.
+pub(crate) fn tag_of(owner: OwnerId) -> [u8; TAG_BYTES] {
+    let digest = Digest::of(&owner.0);
+    std::array::from_fn(|at| digest.0[at])
+}
+
+/// The mark on a name.
+pub(crate) fn tag_in(unique: UniqueId) -> [u8; TAG_BYTES] {
+    std::array::from_fn(|at| unique.0[RANDOM_AT + at])
 }
 
 /// A fresh name from the clock and the disk's entropy; the clock decides nothing.

@@ -5,7 +5,7 @@ use super::recover::Recovery;
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::ids::CommitSeq;
-use crate::manifest::{Reading, Table};
+use crate::manifest::{Reading, Table, Waits};
 
 /// How an opened store is.
 #[derive(Debug, Clone)]
@@ -40,12 +40,14 @@ pub struct Stats {
     pub rows: Vec<(Table, u64)>,
     /// Bytes accepted and not yet written.
     pub queued_bytes: u64,
-    /// Unsealed records, in journals or queued.
+    /// Unsealed records of the streams that this opening holds, in journals or queued.
     pub unsealed_records: u64,
     /// Their bytes.
     pub unsealed_bytes: u64,
     /// Futures that wait for a ticket.
     pub futures_waiting: u64,
+    /// How often and how long this opening waited for other processes that wrote.
+    pub waits: Waits,
 }
 
 impl Store {
@@ -81,13 +83,14 @@ impl Store {
             waiting = writer.journal.seats_taken() as u64;
         }
         Ok(Stats {
-            commit: self.core().manifest.commit_seq(),
+            commit: snapshot.counters()?.commit_seq,
             manifest_bytes: self.core().manifest.len_bytes()?,
             rows,
             queued_bytes: queued,
             unsealed_records: records,
             unsealed_bytes: bytes,
             futures_waiting: waiting,
+            waits: self.core().manifest.waits(),
         })
     }
 }

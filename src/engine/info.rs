@@ -17,7 +17,7 @@ pub struct Info {
     pub format: u16,
     /// How it lies on disk.
     pub layout: Layout,
-    /// Who may write: `single` process.
+    /// Who may write while this handle is open: `single` or `shared`.
     pub access: &'static str,
     /// Wall-clock nanoseconds since 1970 at birth, where the clock could be represented.
     pub created: Option<i64>,
@@ -56,11 +56,11 @@ impl Store {
             store: meta.store,
             format: meta.format,
             layout: Layout::of(meta.single_file),
-            access: "single",
+            access: core.access.name(),
             created: meta.created,
             sealed_folders: meta.sealed_folders,
             epoch: snapshot.counters()?.epoch,
-            commit: core.manifest.commit_seq(),
+            commit: snapshot.counters()?.commit_seq,
             witness: read_head(&core.disk, &core.root).map(|witness| witness.commit),
             direct_io: core.disk.direct_io(&core.root),
             check_integrity: core.check_integrity,

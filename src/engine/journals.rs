@@ -46,6 +46,7 @@ impl Registrar for Rowkeeper {
             state: JournalState::Open,
             first: Vec::new(),
             objects: Vec::new(),
+            needed: Vec::new(),
         };
         self.core.transact(Step::JournalRow, |w| w.put(&(me.owner, n), &row))?;
         Ok(())
@@ -66,6 +67,9 @@ impl Registrar for Rowkeeper {
 impl Store {
     /// Forgets journals that hold nothing unsealed: rows durably first, then the files.
     pub(super) fn forget_journals(&self) -> Result<()> {
+        if self.core().is_shared() {
+            return self.forget_left();
+        }
         let gone = self.unneeded()?;
         if gone.is_empty() {
             return Ok(());

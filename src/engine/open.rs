@@ -6,7 +6,7 @@
 //!           -> replay, take over the dead -> sweep -> finish unlinks -> ready
 //! ```
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -15,13 +15,15 @@ use std::sync::Arc;
 use super::ballast::Ballast;
 use super::condition::Condition;
 use super::core::{Core, Me};
+use super::enter::{OPENING_MILLIS_MAX, Patience, WriteAccess, gate, lock, lock_birthplace};
 use super::fetch::FileCache;
 use super::journals::Rowkeeper;
 use super::options::Options;
-use super::owner::{OwnLock, holder};
+use super::owner::OwnLock;
 use super::recover;
 use super::single::{self, Ground, Layout};
 use super::store::{Inner, Store, Writer};
+use super::take_over::recover_shared;
 use super::worker::Linger;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
@@ -38,6 +40,7 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
     let disk = options.disk_or_real();
     let fail = |e| Error::io("create", root.display(), e);
     if options.layout == Layout::SingleFile {
+        single::refuse_shared("create", root, options)?;
         return single::create(&disk, root, options);
     }
     if single::layout_of(&disk, root)? == Layout::SingleFile {
@@ -50,7 +53,12 @@ pub(super) fn create(root: &Path, options: &Options) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(fail(e)),
     }
-    let _lock = lock(&disk, root, options)?;
+    let is_born = || {
+        let manifest = layout::manifest(root);
+        let found = disk.meta(&manifest);
+        Ok(found.map_err(|e| Error::io("create", manifest.display(), e))?.is_some())
+    };
+    let _lock = lock_birthplace(&disk, root, options, &is_born)?;
     check_private("create", &disk, root, options)?;
     check_birthplace(&disk, root)?;
     let folders = options.limits.sealed_folders;
@@ -100,7 +108,10 @@ fn make_folders(disk: &Arc<dyn Disk>, root: &Path, folders: u16) -> Result<()> {
     for path in wanted {
         let fail = |e| Error::io("create", path.display(), e);
         if disk.meta(&path).map_err(fail)?.is_none() {
-            disk.mkdir(&path).map_err(fail)?;
+            match disk.mkdir(&path) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(fail(e)),
+                _ => {}
+            }
             any = true;
         }
     }
@@ -145,37 +156,6 @@ fn has_evidence(disk: &Arc<dyn Disk>, root: &Path) -> Result<bool> {
         Ok(entries) => Ok(entries.iter().any(|e| layout::parse_journal(&e.name).is_some())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::io("open", journals.display(), e)),
-    }
-}
-
-/// The store's own lock: exclusive, ends with the process.
-pub(super) fn lock(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Box<dyn Held>> {
-    disk.mark(Step::OpenLock);
-    let mut waited = 0;
-    loop {
-        let held = single::try_lock(disk, root).map_err(|e| {
-            if e.kind() == io::ErrorKind::Unsupported {
-                let cause = "this file system gives no locks; a store needs a local one that does";
-                return Error::new(ErrorKind::Unsupported, "lock", root.display(), cause)
-                    .with_source(e);
-            }
-            Error::io("lock", root.display(), e)
-        })?;
-        if let Some(held) = held {
-            return Ok(held);
-        }
-        if waited >= options.wait_millis {
-            let holder = match single::layout_of(disk, root)? {
-                Layout::Directory => holder(disk, root),
-                Layout::SingleFile => {
-                    single::holder(disk, root, &manifest_options(options, Vec::new()))
-                }
-            };
-            return Err(Error::new(ErrorKind::InUse, "open", root.display(), holder));
-        }
-        let step = super::options::WAIT_MILLIS_STEP.min(options.wait_millis - waited);
-        std::thread::sleep(std::time::Duration::from_millis(step));
-        waited += step;
     }
 }
 
@@ -279,20 +259,27 @@ pub(super) fn manifest_options(options: &Options, witnesses: Vec<Witness>) -> Op
         check_integrity: check_integrity(options),
         witnesses,
         single_file: false,
+        is_shared: options.access == WriteAccess::Shared,
     }
 }
 
-/// The manifest of a store directory, opened for writing.
-fn open_directory(disk: Arc<dyn Disk>, root: &Path, options: &Options) -> Result<Ground> {
+/// The manifest of a store directory, opened for writing; and what is held until the opening is
+/// over.
+fn open_directory(
+    disk: Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+) -> Result<(Ground, Option<Box<dyn Held>>)> {
+    let gate = gate(&disk, root, options)?;
     // Opening commits: on a full disk it needs the room that the ballast keeps.
     let ballast = Ballast::open(&disk, root, &options.limits)?;
     ballast.before_commit(&disk, root, &options.limits)?;
     let seen = witnesses(&disk, root)?;
     disk.mark(Step::OpenManifest);
     sync_names(&disk, root)?;
-    let manifest = Manifest::open(&disk, root, &manifest_options(options, seen))?;
+    let manifest = open_manifest(&disk, root, options, seen)?;
     make_folders(&disk, root, manifest.meta().sealed_folders)?;
-    Ok(Ground::directory(disk, manifest, options))
+    Ok((Ground::directory(disk, manifest, options), gate))
 }
 
 /// Opens for writing.
@@ -301,27 +288,37 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     check_root(&disk, root, options)?;
     let layout = single::layout_of(&disk, root)?;
     if layout == Layout::SingleFile {
+        single::refuse_shared("open", root, options)?;
         single::clear(&disk, root)?;
     }
     let store_lock = lock(&disk, root, options)?;
-    let ground = match layout {
+    let (ground, gate) = match layout {
         Layout::Directory => open_directory(disk, root, options)?,
         Layout::SingleFile => {
-            single::open(disk, root, options, &manifest_options(options, Vec::new()))?
+            (single::open(disk, root, options, &manifest_options(options, Vec::new()))?, None)
         }
     };
     let Ground { disk, manifest, .. } = &ground;
     disk.mark(Step::OpenOwnerLock);
-    let (owner, own_lock) = OwnLock::take(disk, root)?;
+    let (owner, own_lock) = OwnLock::take(disk, root, options.access)?;
     disk.mark(Step::OpenEpoch);
     let epoch = commit_epoch(disk, manifest, owner, options)?;
-    let core = Arc::new(core(ground, root, options, Some(Me { owner, epoch }))?);
-    let recovered = recover::recover(&core, options.set_aside_damage)?;
+    let mut core = core(ground, root, options, Some(Me { owner, epoch }))?;
+    if core.is_shared() {
+        core.own_lock = Some(own_lock.identity()?);
+    }
+    let core = Arc::new(core);
+    let recovered = match options.access {
+        WriteAccess::Single => recover::recover(&core, options.set_aside_damage)?,
+        WriteAccess::Shared => recover_shared(&core)?,
+    };
     let journal = own_journal(&core, owner, epoch);
     let writer = Writer {
         journal,
         streams: Mutex::new(recovered.streams),
         adopted: Mutex::new(recovered.adopted),
+        left: Mutex::new(HashSet::new()),
+        releasing: RwLock::new(()),
         building: Arc::new(Mutex::new(HashSet::new())),
         recovery: recovered.recovery,
         linger: Mutex::new(None),
@@ -344,11 +341,30 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     }
     store.core().settle_pending()?;
     store.core().disk.mark(Step::OpenReady);
+    drop(gate);
     if options.limits.background {
         let linger = Linger::start(&store.inner, options.limits.linger_millis)?;
         *store.writer("open")?.linger.lock() = Some(linger);
     }
     Ok(store)
+}
+
+fn open_manifest(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    options: &Options,
+    seen: Vec<Witness>,
+) -> Result<Manifest> {
+    let how = manifest_options(options, seen);
+    let most = if how.is_shared { OPENING_MILLIS_MAX } else { 0 };
+    let mut patience = Patience::new(most.max(options.wait_millis));
+    loop {
+        match Manifest::open(disk, root, &how) {
+            // A reader that looks at what a killed writer left, or a peer that has just died.
+            Err(e) if how.is_shared && e.kind() == ErrorKind::InUse && patience.once() => {}
+            opened => return opened,
+        }
+    }
 }
 
 /// Opens for reading: nothing on disk is changed.
@@ -388,6 +404,8 @@ fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Resul
         me,
         condition: Condition::default(),
         ballast,
+        access: options.access,
+        own_lock: None,
     })
 }
 

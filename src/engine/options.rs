@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::enter::WriteAccess;
 use super::single::Layout;
 use super::{open, store::Store};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::manifest::CheckIntegrity;
 use crate::vfs::{Disk, RealDisk};
-
-/// How long one look at a store in use waits for the next.
-pub(super) const WAIT_MILLIS_STEP: u64 = 5;
 
 /// Builds an opening of a store: `Store::options().wait_millis(500).open(path)?`.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +21,7 @@ pub struct Options {
     pub(super) allow_shared_root: bool,
     pub(super) wait_millis: u64,
     pub(super) layout: Layout,
+    pub(super) access: WriteAccess,
 }
 
 impl Options {
@@ -75,6 +74,14 @@ impl Options {
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
+        self
+    }
+
+    /// Who may write while it is open. Default: this process alone. Where several write, all of them
+    /// ask for [`WriteAccess::Shared`], and each stream is written by the one that claimed it.
+    #[must_use]
+    pub fn access(mut self, access: WriteAccess) -> Self {
+        self.access = access;
         self
     }
 

@@ -4,43 +4,61 @@
 //! suspended process keeps it, a dead one cannot.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::core::{Core, parts};
+use super::enter::{WriteAccess, no_locks};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::OwnerId;
 use crate::manifest::{OwnerRow, Reading};
-use crate::vfs::{Access, Disk, File, LockRange, Sharing, read_whole, write_all_at};
+use crate::vfs::{Access, Disk, File, Identity, LockRange, Sharing, read_whole, write_all_at};
 
 /// The lock file of this opening. Ends with the process, or when dropped.
 #[derive(Debug)]
 pub(super) struct OwnLock {
     disk: Arc<dyn Disk>,
-    path: std::path::PathBuf,
+    path: PathBuf,
     file: Arc<dyn File>,
 }
 
 impl OwnLock {
     /// Creates and locks the file of a new owner.
-    pub(super) fn take(disk: &Arc<dyn Disk>, root: &Path) -> Result<(OwnerId, Self)> {
+    pub(super) fn take(
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        access: WriteAccess,
+    ) -> Result<(OwnerId, Self)> {
         let (millis, random) = parts(disk)?;
         let owner = OwnerId::from_parts(millis, random);
         let path = layout::owner_lock(root, owner);
         let fail = |e| Error::io("open", path.display(), e);
         let file = disk.open(&path, Access::CreateNew).map_err(fail)?;
-        let locked = file.try_lock(LockRange::WHOLE, Sharing::Exclusive).map_err(|e| {
-            let cause = "this file system gives no locks; a store needs a local one that does";
-            Error::new(ErrorKind::Unsupported, "lock", path.display(), cause).with_source(e)
-        })?;
+        let locked = file
+            .try_lock(LockRange::WHOLE, Sharing::Exclusive)
+            .map_err(|e| no_locks(&path, access).with_source(e))?;
         if !locked {
             let cause = "a new lock file is locked already";
             return Err(Error::new(ErrorKind::Conflict, "lock", path.display(), cause));
         }
-        let text = format!("process {} on {}\n", disk.pid(), disk.host());
+        // A lock that another handle does not see keeps nobody away.
+        if access == WriteAccess::Shared {
+            let seen = disk.open(&path, Access::Read).map_err(fail)?.is_locked(LockRange::WHOLE);
+            if !matches!(seen, Ok(true)) {
+                return Err(no_locks(&path, access));
+            }
+        }
+        let text = format!("process {} on {}, {} access\n", disk.pid(), disk.host(), access.name());
         write_all_at(&*file, text.as_bytes(), 0).map_err(fail)?;
         Ok((owner, Self { disk: Arc::clone(disk), path, file }))
+    }
+
+    /// Where it stands, and who it is.
+    pub(super) fn identity(&self) -> Result<(PathBuf, Identity)> {
+        let identity = self.file.identity();
+        let identity = identity.map_err(|e| Error::io("look at", self.path.display(), e))?;
+        Ok((self.path.clone(), identity))
     }
 
     /// Takes the name away, and the lock.
@@ -59,9 +77,10 @@ impl OwnLock {
 /// Longest note in a lock file that is shown.
 const NOTE_BYTES_MAX: u64 = 4096;
 
-/// Who holds the store, for the message of a refused opening.
-pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path) -> String {
+/// Who holds the store, each in words, for the message of a refused opening.
+pub(super) fn holders(disk: &Arc<dyn Disk>, root: &Path) -> Vec<String> {
     let dir = layout::owners_dir(root);
+    let mut holders = Vec::new();
     for entry in disk.list(&dir).unwrap_or_default() {
         let Some(owner) = layout::parse_owner_lock(&entry.name) else { continue };
         let Ok(file) = disk.open(&dir.join(&entry.name), Access::Read) else { continue };
@@ -69,10 +88,11 @@ pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path) -> String {
             let note = read_whole(&*file, NOTE_BYTES_MAX).unwrap_or_default();
             let note = String::from_utf8_lossy(&note);
             let since = crate::ids::unix_millis(&owner);
-            return format!("{} holds it (owner {owner}, since {since} ms)", note.trim());
+            holders.push(format!("{} (owner {owner}, since {since} ms)", note.trim()));
         }
     }
-    "another process holds it".to_owned()
+    holders.sort();
+    holders
 }
 
 /// An owner that ended without saying so, and its lock, held so that nobody else takes over.
@@ -112,22 +132,25 @@ pub(super) fn the_dead(core: &Core, me: OwnerId) -> Result<(Vec<Dead>, Vec<Owner
         if owner == me || row.ended.is_some() {
             continue;
         }
-        let path = layout::owner_lock(&core.root, owner);
-        match core.disk.open(&path, Access::ReadWrite) {
-            Ok(file) => {
-                let free = file
-                    .try_lock(LockRange::WHOLE, Sharing::Exclusive)
-                    .map_err(|e| Error::io("lock", path.display(), e))?;
-                if free {
-                    dead.push(Dead { owner, _lock: Some(file) });
-                } else {
-                    living.push(owner);
-                }
-            }
-            // Its file is gone, so nobody can hold it.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => dead.push(Dead { owner, _lock: None }),
-            Err(e) => return Err(Error::io("lock", path.display(), e)),
+        match dead_one(core, owner)? {
+            Some(one) => dead.push(one),
+            None => living.push(owner),
         }
     }
     Ok((dead, living))
+}
+
+/// `owner`, if nobody holds its lock; then we do.
+pub(super) fn dead_one(core: &Core, owner: OwnerId) -> Result<Option<Dead>> {
+    let path = layout::owner_lock(&core.root, owner);
+    let fail = |e| Error::io("lock", path.display(), e);
+    match core.disk.open(&path, Access::ReadWrite) {
+        Ok(file) => {
+            let is_free = file.try_lock(LockRange::WHOLE, Sharing::Exclusive).map_err(fail)?;
+            Ok(is_free.then_some(Dead { owner, _lock: Some(file) }))
+        }
+        // Its file is gone, so nobody can hold it.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(Dead { owner, _lock: None })),
+        Err(e) => Err(fail(e)),
+    }
 }

@@ -8,7 +8,9 @@
 use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 
-use super::append::{JOURNAL_HOLDER, JOURNAL_LEASES};
+use super::append::{JOURNAL_HOLDER, JOURNAL_LEASES, payload_purpose};
+use super::core::Core;
+use super::hold::check_held;
 use super::seal::{Content, SealedSet};
 use super::store::Store;
 use super::streams::{End, Streams, unknown};
@@ -114,8 +116,9 @@ impl Store {
         let mut streams = writer.streams.lock();
         let mut reached: BTreeMap<StreamId, Sequence> = BTreeMap::new();
         let mut planned = Vec::with_capacity(builds.len());
+        let named: Vec<StreamId> = builds.iter().map(|build| build.stream).collect();
+        self.load_all(&mut streams, &named)?;
         for build in builds {
-            self.load(&mut streams, build.stream)?;
             let end = streams.known("seal", build.stream)?;
             let expected = *reached.get(&build.stream).unwrap_or(&end.sealed_upto);
             check_build(build, end, expected)?;
@@ -195,7 +198,11 @@ impl Store {
     }
 
     /// Stores one large payload before the frame that names it, under a lease of its own.
-    pub(super) fn put_payload(&self, bytes: Vec<u8>) -> Result<(Payload, LeaseId)> {
+    pub(super) fn put_payload(
+        &self,
+        stream: StreamId,
+        bytes: Vec<u8>,
+    ) -> Result<(Payload, LeaseId)> {
         let len = bytes.len() as u64;
         let set = self.seal_one(bytes)?;
         let digest = set.digests()[0];
@@ -203,7 +210,7 @@ impl Store {
             let lease = LeaseId(JOURNAL_LEASES | w.next_lease_id()?.0);
             let row = LeaseRow {
                 holder: JOURNAL_HOLDER.to_owned(),
-                purpose: "a payload that a journal names".to_owned(),
+                purpose: payload_purpose(stream),
                 deadline: None,
                 objects: objects.to_vec(),
             };
@@ -260,7 +267,11 @@ impl Sealing {
             }
         }
         let committed = set.publish(store.files(), Step::PublishCommit, |w, objects| {
-            chunks.iter().zip(objects).map(|(c, object)| write_chunk(w, c, *object)).collect()
+            chunks
+                .iter()
+                .zip(objects)
+                .map(|(c, object)| write_chunk(store.core(), w, c, *object))
+                .collect()
         })?;
         let tidied = store.sealed(&chunks, held.unwrap_or_else(|| writer.streams.lock()));
         store.core().note_untidy(tidied);
@@ -268,7 +279,13 @@ impl Sealing {
     }
 }
 
-fn write_chunk(w: &mut Write, c: &Planned, object: ObjectId) -> Result<(StreamId, Ordinal)> {
+fn write_chunk(
+    core: &Core,
+    w: &mut Write,
+    c: &Planned,
+    object: ObjectId,
+) -> Result<(StreamId, Ordinal)> {
+    check_held(core, w, "publish", c.stream)?;
     let Some(mut stream) = w.get::<StreamRow>(&c.stream)? else {
         return Err(unknown("publish", c.stream));
     };

@@ -8,9 +8,10 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::append::JOURNAL_LEASES;
+use super::append::{JOURNAL_LEASES, stream_of_payload};
 use super::core::{Core, Me};
 use super::journals::{Adopted, unlink_journals};
+use super::left::{Lasts, add, note_last, trim};
 use super::merge::Merge;
 use super::owner::{Dead, the_dead};
 use super::streams::{End, Source, Streams};
@@ -19,7 +20,7 @@ use super::view::{expect, is_missing};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::format::layout;
-use crate::ids::{Epoch, LeaseId, OwnerId};
+use crate::ids::{Epoch, LeaseId, OwnerId, StreamId};
 use crate::journal::{self, Payload, Tail};
 use crate::manifest::{
     ClaimRow, Cursor, Cut, JournalRow, JournalState, LeaseRow, ObjectRow, OwnerEnd, OwnerRow,
@@ -56,6 +57,7 @@ struct Found {
     row: JournalRow,
     state: JournalState,
     end: u64,
+    lasts: Lasts,
 }
 
 pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered> {
@@ -82,7 +84,7 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
     let is_cut_anew = found.iter().any(is_new);
     let (mut streams, cuts) = tails(core, &mut merge, is_aside, is_cut_anew)?;
     recovery.records = streams.iter().map(|(_, end)| end.tail.len() as u64).sum();
-    let mut stale = match_leases(core, &mut streams)?;
+    let mut stale = match_leases(core, &mut streams, None)?;
     if is_aside {
         // P7: what lies behind the damage may name them, and stays with them.
         stale.clear();
@@ -98,7 +100,7 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
 }
 
 /// Journal rows by epoch of their owner, then number: the order in which they were written.
-fn in_order(snapshot: &Snapshot) -> Result<Vec<((OwnerId, u64), JournalRow)>> {
+pub(super) fn in_order(snapshot: &Snapshot) -> Result<Vec<((OwnerId, u64), JournalRow)>> {
     let mut rows = snapshot.list::<JournalRow>(.., usize::MAX)?;
     let mut epochs: HashMap<OwnerId, Epoch> = HashMap::new();
     for ((owner, _), _) in &rows {
@@ -123,8 +125,12 @@ fn replay(
     journal::sync_before_trust(&*core.disk, &path).map_err(|e| missing_file(&path, e))?;
     let source = Source::Adopted { owner, n };
     let expected = expect(core, owner, n, &row);
+    let mut lasts = Lasts::new();
     let scan = journal::scan(&*core.disk, &path, &expected, &mut |_, records| {
-        records.into_iter().for_each(|record| merge.take(record, source));
+        for record in records {
+            note_last(&mut lasts, record.stream, record.sequence);
+            merge.take(record, source);
+        }
         Ok(())
     })?;
     let mut state = match &row.state {
@@ -150,10 +156,10 @@ fn replay(
             state = JournalState::SetAside { from: offset, reason };
         }
     }
-    Ok(Found { owner, n, row, state, end: scan.end })
+    Ok(Found { owner, n, row, state, end: scan.end, lasts })
 }
 
-fn missing_file(path: &Path, error: Error) -> Error {
+pub(super) fn missing_file(path: &Path, error: Error) -> Error {
     if is_missing(&error) {
         let cause = "the file is missing although its row stands; put it back, or salvage";
         return Error::damage("recover", path.display(), cause);
@@ -188,15 +194,25 @@ fn tails(
     Ok((streams, cuts))
 }
 
-/// Gives each large payload its lease; returns the leases whose record never became durable.
-fn match_leases(core: &Core, streams: &mut Streams) -> Result<Vec<LeaseId>> {
+/// Gives each large payload its lease; returns the leases whose record never became durable, of all
+/// streams or of those asked for.
+pub(super) fn match_leases(
+    core: &Core,
+    streams: &mut Streams,
+    of: Option<&HashSet<StreamId>>,
+) -> Result<Vec<LeaseId>> {
     let snapshot = core.snapshot()?;
-    let mut free: HashMap<Digest, Vec<LeaseId>> = HashMap::new();
+    // By stream as well: a lease belongs to a stream's holder, whoever else names such bytes.
+    let mut free: HashMap<(Option<StreamId>, Digest), Vec<LeaseId>> = HashMap::new();
     // Those of journals alone: the time follows the unsealed journals.
     for (lease, row) in snapshot.list::<LeaseRow>(LeaseId(JOURNAL_LEASES).., usize::MAX)? {
+        let stream = stream_of_payload(&row);
+        if of.is_some_and(|of| !stream.is_some_and(|stream| of.contains(&stream))) {
+            continue;
+        }
         for object in &row.objects {
             if let Some(object) = snapshot.get::<ObjectRow>(object)? {
-                free.entry(object.digest).or_default().push(lease);
+                free.entry((stream, object.digest)).or_default().push(lease);
             }
         }
     }
@@ -205,7 +221,7 @@ fn match_leases(core: &Core, streams: &mut Streams) -> Result<Vec<LeaseId>> {
         let Some(end) = streams.get_mut(stream) else { continue };
         for record in &mut end.tail {
             if let Payload::Object { digest, .. } = &record.payload {
-                record.lease = free.get_mut(digest).and_then(Vec::pop);
+                record.lease = free.get_mut(&(Some(stream), *digest)).and_then(Vec::pop);
             }
         }
     }
@@ -269,7 +285,11 @@ impl TakeOver<'_> {
             let key = (one.owner, one.n);
             if is_kept(one) {
                 let (keeper, state) = (self.me.owner, one.state.clone());
-                w.put(&key, &JournalRow { keeper, state, ..one.row.clone() })?;
+                let mut row = JournalRow { keeper, state, ..one.row.clone() };
+                // Should we end without a close, and the next one not be alone.
+                add(&mut row.needed, &one.lasts);
+                trim(w, &mut row.needed)?;
+                w.put(&key, &row)?;
             } else {
                 w.remove::<JournalRow>(&key)?;
             }

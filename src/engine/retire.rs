@@ -4,8 +4,9 @@
 //! went is condemned with them. The cost follows the batch, not the store.
 
 use super::append::JOURNAL_HOLDER;
+use super::hold::let_go;
 use super::store::Store;
-use super::streams::unknown;
+use super::streams::{Streams, unknown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
 use crate::manifest::{CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, StreamRow, Write};
@@ -46,9 +47,11 @@ impl Store {
     /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
     pub fn retire(&self, things: &[Thing], why: &str) -> Result<Retired> {
         let writer = self.writer("retire")?;
+        let me = self.core().check_write("retire")?;
         let at = self.core().disk.wall_nanos();
         let receipts_max = self.core().limits.receipts_max;
         let mut streams = writer.streams.lock();
+        self.hold_to_retire(&mut streams, things)?;
         let payload_leases: Vec<LeaseId> = things
             .iter()
             .filter_map(|thing| match thing {
@@ -63,6 +66,9 @@ impl Store {
                 w.remove::<LeaseRow>(lease)?;
             }
             for thing in things {
+                if let Thing::Stream(stream) = thing {
+                    let_go(w, *stream, me.owner)?;
+                }
                 if remove(w, thing)? {
                     retired.things += 1;
                 } else {
@@ -89,6 +95,24 @@ impl Store {
 }
 
 impl Store {
+    /// Where several processes write, only who holds a stream may retire it.
+    fn hold_to_retire(&self, streams: &mut Streams, things: &[Thing]) -> Result<()> {
+        if !self.core().is_shared() {
+            return Ok(());
+        }
+        let snapshot = self.core().snapshot()?;
+        let mut standing = Vec::new();
+        for thing in things {
+            if let Thing::Stream(stream) = thing
+                && snapshot.get::<StreamRow>(stream)?.is_some()
+            {
+                standing.push(*stream);
+            }
+        }
+        drop(snapshot);
+        self.load_all(streams, &standing)
+    }
+
     /// For the faces: inside the transaction that removed the rows of `what`, condemns what lost its
     /// last reference and writes the receipt. Returns objects and bytes.
     ///

@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::enter::WriteAccess;
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
@@ -99,6 +100,16 @@ pub(super) fn check_private(
     Ok(())
 }
 
+/// One file is written by one process.
+pub(super) fn refuse_shared(operation: &'static str, root: &Path, options: &Options) -> Result<()> {
+    if options.access == WriteAccess::Single {
+        return Ok(());
+    }
+    let cause = "a store in one file is written by one process; unpack it into a directory, or open \
+                 it for single access";
+    Err(Error::new(ErrorKind::Unsupported, operation, root.display(), cause))
+}
+
 /// The store's lock, or `None` while another holds it.
 pub(super) fn try_lock(disk: &Arc<dyn Disk>, root: &Path) -> io::Result<Option<Box<dyn Held>>> {
     match disk.meta(root)? {
@@ -148,7 +159,7 @@ pub(super) fn open_read_only(
 }
 
 /// Who holds the file, for the message of a refused opening: it stands in the file itself.
-pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> String {
+pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Option<String> {
     let newest = || -> Result<Option<String>> {
         let open = Open { single_file: true, ..open.clone() };
         let manifest = Manifest::open_read_only(disk, root, &open)?;
@@ -157,8 +168,8 @@ pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> String {
         Ok(stands.max_by_key(|(_, row)| row.epoch).map(|(owner, row)| {
             let since = crate::ids::unix_millis(&owner);
             let OwnerRow { pid, host, .. } = row;
-            format!("process {pid} on {host} holds it (owner {owner}, since {since} ms)")
+            format!("process {pid} on {host} (owner {owner}, since {since} ms)")
         }))
     };
-    newest().ok().flatten().unwrap_or_else(|| "another process holds it".to_owned())
+    newest().ok().flatten()
 }

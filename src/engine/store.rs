@@ -1,7 +1,8 @@
 //! The handle of an opened store. Cheap to clone, usable from any thread; the last one to go ends
 //! the opening.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::condition::Outcome;
 use super::core::Core;
 use super::fetch::{self, FileCache};
 use super::journals::Adopted;
+use super::left::Left;
 use super::options::Options;
 use super::owner::OwnLock;
 use super::recover::Recovery;
@@ -44,6 +46,10 @@ pub(super) struct Writer {
     pub(super) journal: Journal,
     pub(super) streams: Mutex<Streams>,
     pub(super) adopted: Mutex<Vec<Adopted>>,
+    /// Journals left by others that the tails of streams we hold lie in.
+    pub(super) left: Mutex<HashSet<Left>>,
+    /// Held by those who append; alone, by who lets go of a stream.
+    pub(super) releasing: RwLock<()>,
     pub(super) building: Building,
     pub(super) recovery: Recovery,
     pub(super) linger: Mutex<Option<Linger>>,

@@ -93,6 +93,10 @@ impl Streams {
         self.ends.insert(stream, end);
     }
 
+    pub(crate) fn into_ends(self) -> impl Iterator<Item = (StreamId, End)> {
+        self.ends.into_iter()
+    }
+
     pub(crate) fn remove(&mut self, stream: StreamId) {
         self.ends.remove(&stream);
     }

@@ -6,13 +6,15 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::core::Core;
+use super::core::{Core, TAG_BYTES, tag_in, tag_of};
+use super::owner::the_living;
 use super::reclaim::Reclaimed;
 use super::seal::Building;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{OwnerId, UniqueId};
 use crate::manifest::{FileRow, JournalRow, Reading};
+use crate::protection::Protection;
 use crate::vfs::{Entry, EntryKind, Step};
 
 /// Removes sealed files that no row names and that no publication of ours is about to name.
@@ -28,9 +30,11 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
     }
     // In this order: what is published after we listed is in neither set, and not in the list.
     let in_flight: HashSet<UniqueId> = building.lock().clone();
+    let theirs = tags_of_living_peers(core)?;
     let named = named_files(core)?;
     for (path, digest, unique) in found {
-        if in_flight.contains(&unique) || named.contains(&(digest, unique)) {
+        let is_theirs = theirs.contains(&tag_in(unique));
+        if is_theirs || in_flight.contains(&unique) || named.contains(&(digest, unique)) {
             continue;
         }
         let meta = core.disk.meta(&path).map_err(|e| Error::io("sweep", path.display(), e))?;
@@ -40,6 +44,17 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
         done.orphan_bytes += meta.map_or(0, |meta| meta.len);
     }
     Ok(())
+}
+
+/// The marks on the files of owners that live, ours not among them. Who is dead by now names nothing
+/// any more, so this comes before the look at the rows.
+fn tags_of_living_peers(core: &Core) -> Result<HashSet<[u8; TAG_BYTES]>> {
+    if !core.is_shared() || !Protection::SweepTag.is_on() {
+        return Ok(HashSet::new());
+    }
+    let me = core.me.map(|me| me.owner);
+    let living = the_living(core)?.into_iter().filter(|owner| Some(*owner) != me);
+    Ok(living.map(|owner| tag_of(owner)).collect())
 }
 
 fn named_files(core: &Core) -> Result<HashSet<(crate::digest::Digest, UniqueId)>> {
@@ -80,6 +95,33 @@ pub(super) fn sweep_ended(core: &Core, living: &[OwnerId]) -> Result<u64> {
     for entry in list(core, &owners)? {
         if layout::parse_owner_lock(&entry.name).is_some_and(|owner| !living.contains(&owner)) {
             unlink_quietly(core, &owners.join(&entry.name))?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Removes what owners that have just been ended were building, and their journals without a row.
+pub(super) fn sweep_of(core: &Core, ended: &[OwnerId]) -> Result<u64> {
+    let mut swept = 0;
+    if ended.is_empty() {
+        return Ok(swept);
+    }
+    core.disk.mark(Step::OpenSweep);
+    let tmp = layout::tmp_dir(&core.root);
+    for entry in list(core, &tmp)? {
+        if layout::parse_tmp(&entry.name).is_some_and(|(owner, _)| ended.contains(&owner)) {
+            unlink_quietly(core, &tmp.join(&entry.name))?;
+            swept += 1;
+        }
+    }
+    let journals = layout::journal_dir(&core.root);
+    for entry in list(core, &journals)? {
+        if let Some(key) = layout::parse_journal(&entry.name)
+            && ended.contains(&key.0)
+            && core.snapshot()?.get::<JournalRow>(&key)?.is_none()
+        {
+            unlink_quietly(core, &journals.join(&entry.name))?;
             swept += 1;
         }
     }

@@ -58,9 +58,27 @@ impl Store {
     /// As [`Store::view`].
     pub fn views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
         match &self.inner.writer {
+            Some(_) if self.core().is_shared() => self.shared_views(streams),
             Some(_) => self.own_views(streams),
             None => views_from_disk(self.core(), streams),
         }
+    }
+
+    /// Those that we hold from memory, all others as a reader sees them.
+    fn shared_views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
+        let held: Vec<StreamId> = {
+            let ends = self.writer("read")?.streams.lock();
+            streams.iter().copied().filter(|stream| ends.get(*stream).is_some()).collect()
+        };
+        let others: Vec<StreamId> =
+            streams.iter().copied().filter(|stream| !held.contains(stream)).collect();
+        let mut views = self.own_views(&held)?;
+        if !others.is_empty() {
+            views.extend(views_from_disk(self.core(), &others)?);
+        }
+        let place = |view: &StreamView| streams.iter().position(|s| *s == view.stream);
+        views.sort_by_key(place);
+        Ok(views)
     }
 
     fn own_views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
@@ -174,20 +192,20 @@ fn has_moved(now: &StreamRow, was: &StreamRow) -> bool {
 }
 
 /// A journal that could not be read as its row says.
-struct Refused {
+pub(super) struct Refused {
     key: (OwnerId, u64),
     row: JournalRow,
-    error: Error,
+    pub(super) error: Error,
 }
 
 impl Refused {
-    fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.key == other.key && self.row == other.row
     }
 }
 
 /// Reads every journal; stops at the first that is missing or damaged.
-fn scan_all(
+pub(super) fn scan_all(
     core: &Core,
     journals: &[((OwnerId, u64), JournalRow)],
     streams: &[StreamId],

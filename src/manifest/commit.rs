@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::halt::{Halt, catch, drop_quietly, from_panic, from_redb};
 use super::settle::Settled;
+use super::turn::Turns;
 use super::write::Write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitCount, CommitSeq, OwnerId};
@@ -26,12 +27,19 @@ pub struct Committed<T> {
 /// Runs `change` in one transaction of `db`, and commits it durably, or nothing of it.
 pub(super) fn run<T>(
     db: &Database,
+    turns: Option<&Turns>,
     halt: &Arc<Halt>,
     owner: Option<OwnerId>,
     before_commit: impl FnOnce() -> Result<()>,
     change: impl FnOnce(&mut Write<'_>) -> Result<T>,
 ) -> Result<Committed<T>> {
-    let txn = begin(db, halt)?;
+    // Held until the transaction has ended.
+    let (txn, _turn) = match turns {
+        Some(turns) => {
+            turns.begin(db, halt).and_then(|(txn, turn)| Ok((made_safe(txn, halt)?, Some(turn))))?
+        }
+        None => (begin(db, halt)?, None),
+    };
     let done = prepare(&txn, halt, owner, change).and_then(|done| before_commit().map(|()| done));
     match done {
         Ok(done) => commit(txn, halt, owner, &done).map(|()| done),
@@ -49,7 +57,10 @@ pub(super) fn run<T>(
 
 /// Begins a transaction that is durable in two phases and needs no repair after a kill.
 pub(super) fn begin(db: &Database, halt: &Halt) -> Result<WriteTransaction> {
-    let mut txn = halt.guard("write", || db.begin_write())?;
+    made_safe(halt.guard("write", || db.begin_write())?, halt)
+}
+
+fn made_safe(mut txn: WriteTransaction, halt: &Halt) -> Result<WriteTransaction> {
     halt.guard("write", || txn.set_durability(Durability::Immediate))?;
     txn.set_two_phase_commit(true);
     txn.set_quick_repair(true);

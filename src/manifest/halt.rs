@@ -143,7 +143,8 @@ pub(super) fn from_io(operation: &'static str, path: &Path, error: io::Error) ->
             Error::damage(operation, path.display(), "it is not a redb file").with_source(error)
         }
         io::ErrorKind::Unsupported => {
-            let cause = "the file system has no byte-range locks";
+            let cause =
+                "the file system has no byte-range locks; a store needs a local one that has";
             Error::new(ErrorKind::Unsupported, operation, path.display(), cause).with_source(error)
         }
         _ => Error::io(operation, path.display(), error),
@@ -167,7 +168,7 @@ pub(super) fn from_redb(operation: &'static str, path: &Path, error: redb::Error
             Error::new(ErrorKind::NewerFormat, operation, place, cause)
         }
         redb::Error::Unsupported => {
-            let cause = "the file system lacks what redb needs";
+            let cause = "the file system lacks the locks that redb needs; put it on a local one";
             Error::new(ErrorKind::Unsupported, operation, place, cause)
         }
         redb::Error::DatabaseClosed => {

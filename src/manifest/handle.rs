@@ -12,6 +12,7 @@ use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
 use super::read::Snapshot;
 use super::rows::MetaRow;
+use super::turn::{Turns, Waits};
 use super::write::Write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, OwnerId};
@@ -38,6 +39,8 @@ pub struct Manifest {
     last: AtomicU64,
     /// What the files of a single-file store wait to have carried; empty in any other.
     pending: Arc<Pending>,
+    /// Where other processes write as well.
+    turns: Option<Turns>,
 }
 
 impl std::fmt::Debug for Manifest {
@@ -59,7 +62,23 @@ impl Manifest {
             meta: facts.meta,
             last: AtomicU64::new(facts.counters.commit_seq.0),
             pending: Arc::default(),
+            turns: None,
         }
+    }
+
+    pub(super) fn with_turns(mut self, turns: Option<Turns>) -> Self {
+        self.turns = turns;
+        self
+    }
+
+    /// How often and how long this handle waited for other processes to end their transactions.
+    pub fn waits(&self) -> Waits {
+        self.turns.as_ref().map(Turns::waits).unwrap_or_default()
+    }
+
+    /// Whether other processes may write as well.
+    pub fn is_shared(&self) -> bool {
+        self.turns.is_some()
     }
 
     /// Takes a snapshot: the manifest as of the last commit. Keep it briefly.
@@ -113,6 +132,7 @@ impl Manifest {
         let first = Protection::BytesWithTheirRows.is_on();
         let done = commit::run(
             db,
+            self.turns.as_ref(),
             &self.halt,
             owner,
             || self.check_name(),
@@ -127,7 +147,7 @@ impl Manifest {
         self.last.fetch_max(done.commit.0, Ordering::AcqRel);
         if !first && !self.pending.is_empty() {
             let carry = |w: &mut Write<'_>| self.pending.carry(w);
-            carried = Some(commit::run(db, &self.halt, None, || Ok(()), carry)?.value);
+            carried = Some(commit::run(db, None, &self.halt, None, || Ok(()), carry)?.value);
         }
         if let Some(carried) = carried {
             self.pending.carried(carried);
@@ -236,10 +256,12 @@ impl Manifest {
             if stopped.kind() == ErrorKind::Halted {
                 // Its locks end all the same: whoever reopens the store waits for no handle.
                 drop_quietly(self.handle.write().take());
+                self.leave();
             }
             return Err(stopped);
         }
-        match self.handle.write().take() {
+        let taken = self.handle.write().take();
+        let closed = match taken {
             Some(Handle::Writer(db)) => {
                 self.halt.disk().mark(Step::CloseManifest);
                 self.halt.guard("close", || db.close())
@@ -250,6 +272,14 @@ impl Manifest {
                 Ok(())
             }
             None => Ok(()),
+        };
+        self.leave();
+        closed
+    }
+
+    fn leave(&self) {
+        if let Some(turns) = &self.turns {
+            turns.leave();
         }
     }
 }

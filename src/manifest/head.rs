@@ -45,13 +45,28 @@ pub fn write_head(
     store: StoreId,
     commit: CommitSeq,
 ) -> Result<()> {
-    let (next, head) = (layout::head_next(root), layout::head(root));
+    write_head_by(disk, root, &layout::head_next(root), store, commit)
+}
+
+/// The same by another temporary name, in the same file system: several processes may write, and
+/// HEAD.next would be everybody's.
+///
+/// # Errors
+/// As [`write_head`].
+pub fn write_head_by(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    next: &Path,
+    store: StoreId,
+    commit: CommitSeq,
+) -> Result<()> {
+    let head = layout::head(root);
     let fail = |operation| move |e: io::Error| Error::io(operation, layout::HEAD, e);
     disk.mark(Step::HeadWrite);
-    let file = match disk.open(&next, Access::CreateNew) {
+    let file = match disk.open(next, Access::CreateNew) {
         // A crash left it; what it holds counts for nothing.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-            disk.unlink(&next).and_then(|()| disk.open(&next, Access::CreateNew))
+            disk.unlink(next).and_then(|()| disk.open(next, Access::CreateNew))
         }
         opened => opened,
     }
@@ -60,5 +75,5 @@ pub fn write_head(
     write_all_at(&*file, &bytes, 0).map_err(fail("write"))?;
     file.sync_data().map_err(fail("sync"))?;
     disk.mark(Step::HeadRename);
-    disk.rename(&next, &head).map_err(fail("rename"))
+    disk.rename(next, &head).map_err(fail("rename"))
 }

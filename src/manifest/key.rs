@@ -151,6 +151,21 @@ impl std::fmt::Display for ResourceKey {
     }
 }
 
+impl ResourceKey {
+    /// What the claims on streams begin with; nobody else's do.
+    pub const STREAMS: &'static str = "stream/";
+
+    /// The claim on `stream`.
+    pub fn of_stream(stream: StreamId) -> Self {
+        Self(format!("{}{stream}", Self::STREAMS).into_bytes())
+    }
+
+    /// Whether it is the claim on a stream.
+    pub fn is_of_stream(&self) -> bool {
+        self.0.starts_with(Self::STREAMS.as_bytes())
+    }
+}
+
 impl From<&str> for ResourceKey {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().to_vec())

@@ -1,7 +1,7 @@
 //! Opening the manifest, for writing or for reading: what is asked first, what is locked, and what
 //! is read in whose company.
 
-use redb::{Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, ReadableDatabase};
+use redb::{Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use super::halt::{Halt, catch, from_panic, from_redb};
 use super::handle::{Handle, Manifest};
 use super::head::Witness;
 use super::read::Snapshot;
+use super::turn::{LockedOut, Turns};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::protection::Protection;
-use crate::vfs::{Access, Disk, File, FreshFile, Held, Sharing, Step};
+use crate::vfs::{Access, Disk, File, FreshFile, Sharing, Step};
 
 /// The format of the manifest's rows and of everything that they describe.
 pub const FORMAT: u16 = 1;
@@ -66,6 +67,8 @@ pub struct Open {
     pub witnesses: Vec<Witness>,
     /// The manifest is the whole store: the path is its own.
     pub single_file: bool,
+    /// Whether other processes may write as well. The caller sees to it that one opens at a time.
+    pub is_shared: bool,
 }
 
 impl Default for Open {
@@ -75,6 +78,7 @@ impl Default for Open {
             check_integrity: CheckIntegrity::UpTo(64 << 20),
             witnesses: Vec::new(),
             single_file: false,
+            is_shared: false,
         }
     }
 }
@@ -105,8 +109,12 @@ impl Manifest {
         let place = path.display().to_string();
         let fail = |operation| move |e| Error::io(operation, &place, e);
         disk.mark(Step::OpenManifest);
+        let turns = if open.is_shared { Some(Turns::enter(&file, &path)?) } else { None };
         if writer_lives(&*file, &path)? {
-            return Err(in_use(&path));
+            return match turns {
+                Some(turns) => Self::join(file, Halt::new(disk, path), turns, root, open),
+                None => Err(in_use(&path)),
+            };
         }
         // G14: after a failed write the cache may hold what the medium does not.
         if Protection::SyncBeforeTrust.is_on() {
@@ -121,13 +129,41 @@ impl Manifest {
         let halt = Halt::new(disk, path);
         let check = open.check_integrity.applies(len);
         let facts = examine(&file, &halt, open, check, false, Served::Written)?;
-        let db = halt.guard("open", || {
-            Builder::new()
-                .set_cache_size(open.cache())
-                .set_concurrency_mode(ConcurrencyMode::SingleWriter)
-                .create_with_backend(Backend::new(file.clone(), halt.clone()))
-        })?;
-        Ok(Self::new(Handle::Writer(db), halt, file, facts))
+        let db = open_writer(&file, &halt, turns.as_ref(), open)?;
+        Ok(Self::new(Handle::Writer(db), halt, file, facts).with_turns(turns))
+    }
+
+    /// Opens beside processes that write. They vouch for the file: what the first of them synced
+    /// and examined is not examined under their hands, and nothing is repaired but by redb, in a
+    /// turn of its own.
+    fn join(
+        file: Arc<dyn File>,
+        halt: Arc<Halt>,
+        turns: Turns,
+        root: &Path,
+        open: &Open,
+    ) -> Result<Self> {
+        check_header(&*file, halt.path())?;
+        // As a reader first: a store that is not for us is not written to.
+        let reader = Self::open_read_only(halt.disk(), root, open)?;
+        let (meta, unwritable) = (reader.meta().clone(), FEATURES_WRITE);
+        drop(reader);
+        if meta.features_write & !unwritable != 0 {
+            let cause = format!(
+                "the store needs features that this release lacks: bits {:#x}",
+                meta.features_write
+            );
+            return Err(Error::new(ErrorKind::NewerFormat, "open", halt.path().display(), cause));
+        }
+        // G14: an error that only they were told of may have left pages that the medium has not.
+        let file: Arc<dyn File> = match Protection::SyncBeforeTrust.is_on() {
+            true => Arc::new(FreshFile::new(file)),
+            false => file,
+        };
+        let db = open_writer(&file, &halt, Some(&turns), open)?;
+        let txn = halt.guard("open", || db.begin_read())?;
+        let facts = classify(&Snapshot::new(txn, halt.clone()), open, false, halt.path())?;
+        Ok(Self::new(Handle::Writer(db), halt, file, facts).with_turns(Some(turns)))
     }
 
     /// Opens the manifest of the store at `root` for reading, beside a writer in any process or
@@ -171,7 +207,7 @@ impl Manifest {
         open: &Open,
         check: bool,
     ) -> Result<Self> {
-        let Some(held) = lock_out_writers(halt.disk(), root, open)? else {
+        let Some(held) = lock_out_writers(&file, &halt, root, open)? else {
             return Err(in_use(halt.path()));
         };
         let fail = |e| Error::io("read", halt.path().display(), e);
@@ -186,7 +222,7 @@ impl Manifest {
         let db = halt.guard("open", || {
             Builder::new().set_cache_size(open.cache()).create_with_backend(copy)
         })?;
-        Ok(Self::new(Handle::Copied(db, held), halt, file, facts))
+        Ok(Self::new(Handle::Copied(db, Box::new(held)), halt, file, facts))
     }
 }
 
@@ -214,15 +250,40 @@ pub(super) fn writer_lives(file: &dyn File, path: &Path) -> Result<bool> {
 }
 
 fn lock_out_writers(
-    disk: &Arc<dyn Disk>,
+    file: &Arc<dyn File>,
+    halt: &Arc<Halt>,
     root: &Path,
     open: &Open,
-) -> Result<Option<Box<dyn Held>>> {
+) -> Result<Option<LockedOut>> {
     let held = match open.single_file {
-        true => lock_file(disk, root, Sharing::Shared),
-        false => disk.lock_dir(root, Sharing::Shared),
+        true => lock_file(halt.disk(), root, Sharing::Shared),
+        false => halt.disk().lock_dir(root, Sharing::Shared),
     };
-    held.map_err(|e| Error::io("lock", root.display(), e))
+    match held.map_err(|e| Error::io("lock", root.display(), e))? {
+        Some(held) => LockedOut::all(file, halt, held),
+        None => Ok(None),
+    }
+}
+
+fn open_writer(
+    file: &Arc<dyn File>,
+    halt: &Arc<Halt>,
+    turns: Option<&Turns>,
+    open: &Open,
+) -> Result<Database> {
+    let mode = match turns {
+        Some(turns) => {
+            turns.admit(halt.path())?;
+            ConcurrencyMode::MultiWriter
+        }
+        None => ConcurrencyMode::SingleWriter,
+    };
+    halt.guard("open", || {
+        Builder::new()
+            .set_cache_size(open.cache())
+            .set_concurrency_mode(mode)
+            .create_with_backend(Backend::new(file.clone(), halt.clone()))
+    })
 }
 
 /// Opens beside a writer; `None` when a killed one left the file, and nobody has recovered it.
@@ -251,7 +312,7 @@ fn check_shared(file: &Arc<dyn File>, halt: &Arc<Halt>, root: &Path, open: &Open
     let look = || examine(file, halt, open, true, true, Served::Written);
     match look() {
         Err(error) if error.kind() == ErrorKind::Damage => {
-            match lock_out_writers(halt.disk(), root, open)? {
+            match lock_out_writers(file, halt, root, open)? {
                 Some(_held) => look().map(|_| ()),
                 None => Ok(()),
             }

@@ -130,6 +130,8 @@ impl NewRecording {
             Ok((recording, streams))
         })?;
         let (recording, ids) = committed.value;
+        // Where several processes write: a record is accepted before it comes to the journal.
+        self.store.hold_streams(&ids)?;
         let named = self.streams.iter().map(|(name, _)| name.clone());
         let fillings = ids.into_iter().zip(named).zip(schemas);
         let fillings = fillings.map(|((id, name), schema)| Filling::new(Some(id), name, schema));

@@ -26,6 +26,7 @@ pub(super) fn remove(
     expected: Option<RecordingId>,
     why: &str,
 ) -> Result<Retired> {
+    hold(store, name)?;
     // P4: rows, chunks and edges of the whole recording go in one transaction.
     let committed = store.transact(Step::RetireCommit, |w| {
         let found = w.get::<RecordingNameRow>(&name.to_owned())?.map(|row| row.recording);
@@ -45,6 +46,16 @@ pub(super) fn remove(
     let things = committed.value.len() as u64 + 1;
     forget(store, committed.value, why)?;
     Ok(Retired { things, unknown: Vec::new(), objects: settled.objects, bytes: settled.bytes })
+}
+
+/// Claims the streams of the recording called `name`, if there is one: where several processes write,
+/// another one may be at work on it.
+pub(super) fn hold(store: &Store, name: &str) -> Result<()> {
+    let snapshot = store.snapshot()?;
+    let Some(named) = snapshot.get::<RecordingNameRow>(&name.to_owned())? else { return Ok(()) };
+    let Some(row) = snapshot.get::<RecordingRow>(&named.recording)? else { return Ok(()) };
+    drop(snapshot);
+    store.hold_streams(&row.streams)
 }
 
 /// Removes the rows of the recording called `name`, if there is one, and returns its streams.

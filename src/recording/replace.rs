@@ -1,7 +1,7 @@
 //! Replacing a recording: until the new one is complete under a name of its own the old one
 //! stands; then both change in one transaction.
 
-use super::remove::{forget, remove_rows};
+use super::remove::{forget, hold, remove_rows};
 use super::status::end;
 use crate::engine::Store;
 use crate::error::Result;
@@ -20,6 +20,7 @@ pub(super) fn replace(
     name: &str,
     metadata: &[(String, String)],
 ) -> Result<()> {
+    hold(store, name)?;
     // P4: there is no instant at which the name stands for nothing.
     let committed = store.transact(Step::RetireCommit, |w| {
         let mut row = end(w, id, from, RecordingStatus::Complete, metadata)?;

@@ -176,6 +176,9 @@ pub struct ImportArgs {
     /// How a store that is created lies on disk
     #[arg(long, value_enum, default_value_t = LayoutName::Directory)]
     pub layout: LayoutName,
+    /// Write beside other processes that do so with this flag as well
+    #[arg(long)]
+    pub shared: bool,
     /// Replace a recording of this name, if there is one, once the whole file is read
     #[arg(long)]
     pub replace: bool,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use sealstone::clock::monotonic_nanos;
-use sealstone::engine::Budget;
+use sealstone::engine::{Budget, WriteAccess};
 use sealstone::interop::Format;
 use sealstone::recording::{Import, ImportOptions, Imported};
 use sealstone::{Error, Layout};
@@ -37,7 +37,8 @@ pub fn run(args: &ImportArgs, output: &mut Output) -> Result<u8, End> {
         LayoutName::Directory => Layout::Directory,
         LayoutName::SingleFile => Layout::SingleFile,
     };
-    let store = output.opening().layout(layout).open_or_create(&args.store)?;
+    let access = if args.shared { WriteAccess::Shared } else { WriteAccess::Single };
+    let store = output.opening().layout(layout).access(access).open_or_create(&args.store)?;
     let imported = {
         let mut progress = status(output, started);
         import.into_store(&store, &mut progress)

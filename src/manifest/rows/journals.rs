@@ -43,6 +43,9 @@ pub struct JournalRow {
     pub first: Vec<(StreamId, Generation, Sequence)>,
     /// Objects that its frames name.
     pub objects: Vec<ObjectId>,
+    /// Streams whose unsealed tail is in no owner's memory and lies in here, each with the last
+    /// record that does. Once its owner has ended, the file goes when none is left.
+    pub needed: Vec<(StreamId, Sequence)>,
 }
 
 impl Row for JournalRow {
