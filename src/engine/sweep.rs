@@ -54,7 +54,7 @@ fn tags_of_living_peers(core: &Core) -> Result<HashSet<[u8; TAG_BYTES]>> {
     }
     let me = core.me.map(|me| me.owner);
     let living = the_living(core)?.into_iter().filter(|owner| Some(*owner) != me);
-    Ok(living.map(|owner| tag_of(owner)).collect())
+    Ok(living.map(tag_of).collect())
 }
 
 fn named_files(core: &Core) -> Result<HashSet<(crate::digest::Digest, UniqueId)>> {

@@ -67,12 +67,6 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits for a child that ends by itself.
-    pub fn wait(mut self) {
-        let ended = self.child.wait().unwrap();
-        assert!(ended.success(), "the child failed: {}", self.said());
-    }
-
     /// Waits until the child left the file `name`.
     pub fn wait_for(&mut self, name: &str) {
         let path = self.orders.out.join(name);

@@ -246,33 +246,31 @@ fn g17_single_and_shared_access_exclude_each_other() {
     shared(&world.process(3)).unwrap();
 }
 
-/// Where locks do not work, is shared access refused with the way out, at each lock that it takes?
+/// Where locks do not work, is shared access refused with the way out, whichever lock it is that
+/// tells? One that stops working in the middle of a commit leaves its outcome unknown.
 #[test]
 fn g17_without_locks_shared_access_is_refused() {
     let (world, _, one) = world(10);
     one.close().unwrap();
-    let mut refusals = 0;
-    for at in 0.. {
+    let (mut refused, mut unknown) = (0, 0);
+    for at in 0..400 {
         let disk = world.process(20 + at as u32);
-        disk.inject(Fault::new(disk.operations() + at, FaultKind::LockUnsupported));
-        match shared(&disk) {
-            Err(e) => {
-                assert_eq!(e.kind(), ErrorKind::Unsupported, "{e}");
-                assert!(e.chain().contains("local"), "{}", e.chain());
-                refusals += 1;
-            }
-            Ok(store) => {
-                let is_over = disk.fired().is_empty();
-                disk.clear_faults();
-                drop(store);
-                if is_over && at > 2000 {
-                    break;
-                }
-            }
-        }
+        disk.inject(Fault::new(disk.operations() + at, FaultKind::LockUnsupported).forever());
+        let opened = shared(&disk);
         disk.clear_faults();
+        match opened {
+            Err(e) if at > 0 && e.kind() == ErrorKind::OutcomeUnknown => unknown += 1,
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Unsupported, "{at}: {e}");
+                assert!(e.chain().contains("local"), "{}", e.chain());
+                refused += 1;
+            }
+            Ok(store) => drop(store),
+        }
+        disk.kill();
     }
-    assert!(refusals > 0);
+    assert!(refused > 10 && unknown < refused, "{refused} refused, {unknown} unknown");
+    shared(&world.process(2)).unwrap();
 }
 
 /// Does nothing stay behind when owners come and go: no lock file, nothing in tmp/, no journal?
