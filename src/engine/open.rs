@@ -367,8 +367,19 @@ fn open_manifest(
     }
 }
 
-/// Opens for reading: nothing on disk is changed.
+/// Opens for reading: nothing on disk is changed. Waits, where asked to, for a writer that is still
+/// opening what a killed one left.
 pub(super) fn open_read_only(root: &Path, options: &Options) -> Result<Store> {
+    let mut patience = Patience::new(options.wait_millis);
+    loop {
+        match open_read_only_once(root, options) {
+            Err(e) if e.kind() == ErrorKind::InUse && patience.once() => {}
+            opened => return opened,
+        }
+    }
+}
+
+fn open_read_only_once(root: &Path, options: &Options) -> Result<Store> {
     let disk = options.disk_or_real();
     check_root(&disk, root, options)?;
     let ground = match single::layout_of(&disk, root)? {

@@ -143,7 +143,10 @@ pub(super) fn the_dead(core: &Core, me: OwnerId) -> Result<(Vec<Dead>, Vec<Owner
 /// `owner`, if nobody holds its lock; then we do.
 pub(super) fn dead_one(core: &Core, owner: OwnerId) -> Result<Option<Dead>> {
     let path = layout::owner_lock(&core.root, owner);
-    let fail = |e| Error::io("lock", path.display(), e);
+    let fail = |e: io::Error| match e.kind() {
+        io::ErrorKind::Unsupported => no_locks(&path, core.access).with_source(e),
+        _ => Error::io("lock", path.display(), e),
+    };
     match core.disk.open(&path, Access::ReadWrite) {
         Ok(file) => {
             let is_free = file.try_lock(LockRange::WHOLE, Sharing::Exclusive).map_err(fail)?;
