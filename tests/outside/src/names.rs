@@ -4,7 +4,7 @@
 #![allow(unused_imports)]
 
 mod door {
-    pub use sealstone::{Error, ErrorKind, Layout, Limits, Options, Result, Store};
+    pub use sealstone::{Error, ErrorKind, Layout, Limits, Options, Result, Store, WriteAccess};
 }
 
 mod clock {
@@ -142,8 +142,9 @@ mod manifest {
         JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
         ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, Pass, PassRow, Place, Raw, Reading,
         ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, Settled,
-        Snapshot, StateBytes, StoreKey, StreamRow, Table, ValueForm, Witness, Write, from_value,
-        lock_file, lock_out, read_head, row_value, switch, write_head,
+        Snapshot, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm, Waits,
+        Witness, Write, from_value, lock_file, lock_out, read_head, row_value, switch, write_head,
+        write_head_by,
     };
 }
 
@@ -158,7 +159,7 @@ mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
         Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Reclaimed,
-        Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting,
+        Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
     };
 }
 
