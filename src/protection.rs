@@ -46,6 +46,8 @@ protections! {
     SweepTag = "sweep_tag",
     DraftReadBack = "draft_read_back",
     BytesWithTheirRows = "bytes_with_their_rows",
+    ExpectedCompared = "expected_compared",
+    NameNeverAgain = "name_never_again",
 }
 
 #[cfg(feature = "sim")]

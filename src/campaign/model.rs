@@ -50,6 +50,8 @@ pub struct Model {
     pub checkpoints: BTreeMap<(u64, u64), SavedState>,
     /// Values of names, newest first, with their generations.
     pub names: BTreeMap<String, Vec<(u64, Bytes)>>,
+    /// The highest generation that each name ever had.
+    pub generations: BTreeMap<String, u64>,
     /// Resources claimed by the opening that lives.
     pub claims: BTreeSet<Vec<u8>>,
     /// The highest epoch shown.

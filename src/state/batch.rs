@@ -12,6 +12,7 @@ use crate::ids::{CommitSeq, NameGeneration, ObjectId};
 use crate::manifest::{
     HistoryKey, HistoryRow, Key, NameRow, Namespace, Reading, Table, ValueForm, Write,
 };
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// The most changes of one batch.
@@ -261,6 +262,9 @@ impl Change {
         let Some(expected) = self.expected.filter(|expected| *expected != generation) else {
             return Ok(());
         };
+        if !Protection::ExpectedCompared.is_on() {
+            return Ok(());
+        }
         let present = Present { name: self.name.clone(), generation };
         let cause = match expected {
             Some(expected) => format!("generation {expected} was expected, and {present}"),
@@ -296,7 +300,8 @@ impl Change {
                 // Commits are numbered upwards for ever, so a name that was removed and put again
                 // does not begin at a number that it had.
                 let after = before.map_or(0, |before| before.0.saturating_add(1));
-                let generation = NameGeneration(after.max(commit.0));
+                let first = if Protection::NameNeverAgain.is_on() { commit.0 } else { 1 };
+                let generation = NameGeneration(after.max(first));
                 if let Some(old) = old.filter(|_| history_max > 0) {
                     let NameRow { generation, object, len, commit, form } = old;
                     let namespace = Namespace::STATE;

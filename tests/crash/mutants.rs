@@ -14,6 +14,8 @@ fn a_missing_protection_is_noticed() {
         Protection::RecordGeneration,
         Protection::CopyVerifiedBeforeMove,
         Protection::SyncBeforeTrust,
+        Protection::ExpectedCompared,
+        Protection::NameNeverAgain,
     ] {
         let mutant = catch(protection, 1, 600);
         assert!(is_caught(&mutant), "{}", mutant.line());

@@ -1,7 +1,9 @@
 //! Values under names: batches that put, compare and set, and remove.
 
-use super::{Go, Player};
+use super::{Go, Player, Stop};
+use crate::campaign::finding::{Finding, Rule};
 use crate::campaign::model::{Bytes, Model};
+use crate::error::ErrorKind;
 use crate::ids::NameGeneration;
 
 /// Names that begin with each other: few, so that values are replaced.
@@ -38,7 +40,8 @@ impl Player {
         let stands = |model: &Model, name: &str| model.names.get(name).map(|values| values[0].0);
         let expected: Vec<_> =
             changes.iter().map(|(name, _)| stands(&self.model, name).map(NameGeneration)).collect();
-        self.step(
+        self.refuse_stale(changes[0].0)?;
+        let changed = self.step(
             "change names",
             |store| {
                 let mut batch = store.state().batch();
@@ -63,7 +66,36 @@ impl Player {
                     }
                 }
             },
-        )
-        .map(|_| ())
+        )?;
+        for ((name, change), generation) in changes.iter().zip(changed.generations) {
+            let highest = self.model.generations.entry((*name).to_owned()).or_default();
+            match (change, generation) {
+                (Change::Put(_) | Change::Set(_), Some(NameGeneration(now))) if now > *highest => {
+                    *highest = now;
+                }
+                (Change::Remove, _) => {}
+                (_, now) => {
+                    let seen = format!("{name} had generation {highest}, and gets {now:?}");
+                    self.findings.push(Finding::new(Rule::Counters, seen));
+                    return Err(Stop);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that is not there is not replaced.
+    fn refuse_stale(&mut self, name: &str) -> Go {
+        let Some(store) = &self.store else { return Err(Stop) };
+        let never = Some(NameGeneration(u64::MAX));
+        match store.state().compare_and_set_bytes(name, never, b"stale") {
+            Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
+            Err(e) => self.stop(Rule::Acted, "compare", &e),
+            Ok(_) => {
+                let seen = format!("{name} was set although another value was expected");
+                self.findings.push(Finding::new(Rule::State, seen));
+                Err(Stop)
+            }
+        }
     }
 }
