@@ -47,8 +47,16 @@ fn millis(m: &Measured) -> f64 {
     m.seconds * 1e3 / m.work
 }
 
-const BULK: &[&str] =
-    &["raw", "raw-direct", "sealstone", "sqlite", "sqlite-tuned", "redb", "fjall"];
+const BULK: &[&str] = &[
+    "raw",
+    "raw-direct",
+    "sealstone",
+    "sealstone-each",
+    "sqlite",
+    "sqlite-tuned",
+    "redb",
+    "fjall",
+];
 
 pub const ROWS: &[Row] = &[
     Row {

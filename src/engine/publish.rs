@@ -50,6 +50,20 @@ pub struct Sealing {
     chunks: Vec<Planned>,
 }
 
+/// Chunks that fit their streams and are not built yet.
+#[derive(Debug)]
+pub(super) struct Planning {
+    contents: Vec<Content>,
+    chunks: Vec<Planned>,
+}
+
+impl Planning {
+    /// Bytes of content.
+    pub(super) fn bytes(&self) -> u64 {
+        self.contents.iter().map(|content| content.bytes.len() as u64).sum()
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Planned {
     stream: StreamId,
@@ -90,9 +104,19 @@ impl Store {
     /// # Durability
     /// The bytes are durable, and nothing refers to them.
     pub fn seal_chunks(&self, builds: Vec<ChunkBuild>) -> Result<Sealing> {
-        let writer = self.writer("seal")?;
         self.core().check_intake("seal")?;
-        let chunks = self.plan(&builds)?;
+        let planning = self.plan_chunks(builds, &mut BTreeMap::new())?;
+        self.seal_planned(planning)
+    }
+
+    /// What must be so before chunks are built. `reached` is up to where each stream was planned
+    /// before, by chunks that are not published yet.
+    pub(super) fn plan_chunks(
+        &self,
+        builds: Vec<ChunkBuild>,
+        reached: &mut BTreeMap<StreamId, Sequence>,
+    ) -> Result<Planning> {
+        let chunks = self.plan(&builds, reached)?;
         let bounds: BTreeMap<StreamId, Sequence> =
             chunks.iter().map(|c| (c.stream, Sequence(c.first.0 + c.rows))).collect();
         self.settle_mixed_frames(&bounds)?;
@@ -105,22 +129,33 @@ impl Store {
                 referrer: Some((Table::Streams as u8, planned.stream.to_bytes())),
             })
             .collect();
-        let set = SealedSet::seal(self.core(), self.files(), &writer.building, contents)?;
+        Ok(Planning { contents, chunks })
+    }
+
+    /// Builds, syncs and places the files of what was planned.
+    pub(super) fn seal_planned(&self, planning: Planning) -> Result<Sealing> {
+        let Planning { contents, chunks } = planning;
+        let building = &self.writer("seal")?.building;
+        let set = SealedSet::seal(self.core(), self.files(), building, contents)?;
         Ok(Sealing { store: self.clone(), set, chunks })
     }
 
     /// Checks every build against the ends of the streams; several chunks of one stream follow
     /// each other.
-    fn plan(&self, builds: &[ChunkBuild]) -> Result<Vec<Planned>> {
+    fn plan(
+        &self,
+        builds: &[ChunkBuild],
+        reached: &mut BTreeMap<StreamId, Sequence>,
+    ) -> Result<Vec<Planned>> {
         let writer = self.writer("seal")?;
         let mut streams = writer.streams.lock();
-        let mut reached: BTreeMap<StreamId, Sequence> = BTreeMap::new();
         let mut planned = Vec::with_capacity(builds.len());
         let named: Vec<StreamId> = builds.iter().map(|build| build.stream).collect();
         self.load_all(&mut streams, &named)?;
         for build in builds {
             let end = streams.known("seal", build.stream)?;
-            let expected = *reached.get(&build.stream).unwrap_or(&end.sealed_upto);
+            let planned_upto = reached.get(&build.stream).copied().unwrap_or_default();
+            let expected = planned_upto.max(end.sealed_upto);
             check_build(build, end, expected)?;
             reached.insert(build.stream, Sequence(build.first.0 + build.rows));
             let from = (build.first.0 - end.sealed_upto.0) as usize;
@@ -243,6 +278,12 @@ fn check_build(build: &ChunkBuild, end: &End, expected: Sequence) -> Result<()> 
 }
 
 impl Sealing {
+    /// Takes in what was sealed behind it, for one transaction.
+    pub(super) fn join(&mut self, later: Self) {
+        self.set.join(later.set);
+        self.chunks.extend(later.chunks);
+    }
+
     /// The second half of [`Store::publish_chunks`]: ONE transaction.
     ///
     /// # Errors

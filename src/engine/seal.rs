@@ -184,6 +184,29 @@ impl SealedSet {
         Ok(())
     }
 
+    /// Takes in the contents of a set that was sealed after this one.
+    pub(crate) fn join(&mut self, mut later: Self) {
+        let (contents, files) = (self.contents.len(), self.files.len());
+        let mut stored: HashMap<Digest, usize> = HashMap::new();
+        for (index, digest) in self.digests.iter().enumerate() {
+            stored.entry(*digest).or_insert(index);
+        }
+        for (part, digest) in std::mem::take(&mut later.parts).into_iter().zip(&later.digests) {
+            self.parts.push(match (part, stored.get(digest)) {
+                (_, Some(&earlier)) => Part::Same(earlier),
+                (Part::Same(earlier), _) => Part::Same(contents + earlier),
+                (Part::Extent { file, offset, stored_len }, _) => {
+                    Part::Extent { file: files + file, offset, stored_len }
+                }
+                (part, _) => part,
+            });
+        }
+        self.contents.append(&mut later.contents);
+        self.digests.append(&mut later.digests);
+        self.unreadable.append(&mut later.unreadable);
+        self.files.append(&mut later.files);
+    }
+
     /// The digest of each content.
     pub(crate) fn digests(&self) -> &[Digest] {
         &self.digests

@@ -1,5 +1,5 @@
-//! The one place that starts a thread: it writes what lingered in the queue, and writes and syncs
-//! for futures that wait.
+//! The one place that starts threads: one that writes what lingered in the queue, and writes and
+//! syncs for futures that wait; and crews that seal.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
@@ -29,7 +29,7 @@ struct Told {
     is_asked: bool,
 }
 
-/// Enough for a barrier, copying forward included.
+/// Enough for a barrier, copying forward included, and for a commit of the manifest.
 const STACK_BYTES: usize = 2 << 20;
 
 impl Linger {
@@ -59,6 +59,32 @@ impl Drop for Linger {
     fn drop(&mut self) {
         self.signal.told.lock().is_over = true;
         self.signal.changed.notify_all();
+    }
+}
+
+/// Threads that do the same work.
+#[derive(Debug)]
+pub(super) struct Crew {
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Crew {
+    /// Starts `count` threads that each run `work` once.
+    pub(super) fn start(
+        name: &str,
+        count: usize,
+        work: impl Fn() + Clone + Send + 'static,
+    ) -> Result<Self> {
+        let start = |_| {
+            let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+            builder.spawn(work.clone()).map_err(|e| Error::io("start", name, e))
+        };
+        Ok(Self { threads: (0..count).map(start).collect::<Result<_>>()? })
+    }
+
+    /// Returns when all have ended. A panic was told by whoever panicked.
+    pub(super) fn join(self) {
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 

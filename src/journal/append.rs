@@ -56,7 +56,7 @@ impl fmt::Debug for JournalConfig {
 pub struct Journal {
     pub(super) config: Arc<JournalConfig>,
     pub(super) state: Mutex<State>,
-    /// Rings whenever a frame comes further, or the leader goes.
+    /// Rings when a leader goes, for whoever wants the writer for something else than frames.
     pub(super) changed: Condvar,
     pid: u32,
     book: Arc<Mutex<Book>>,

@@ -9,6 +9,7 @@ use super::open_file::Failure;
 use super::queue::{Queue, Standing};
 use super::seats::Seats;
 use super::ticket::Level;
+use super::waiters::{Calls, Told, Waiters};
 use super::writer::Writer;
 
 pub(super) struct State {
@@ -19,6 +20,8 @@ pub(super) struct State {
     pub is_writer_lost: bool,
     pub poison: Option<Error>,
     pub closed: bool,
+    /// Threads that wait.
+    pub waiters: Waiters,
     /// Futures that wait.
     pub seats: Seats,
     /// How many steps failed, and the last of them that did.
@@ -68,8 +71,12 @@ impl Journal {
             state = match state.writer.take() {
                 Some(writer) => self.lead(state, writer, position, level),
                 None => {
-                    self.changed.wait(&mut state);
-                    state
+                    let waiter = state.waiters.enter(position, level, failures);
+                    drop(state);
+                    if waiter.wait() == Told::Reached {
+                        return Ok(());
+                    }
+                    self.state.lock()
                 }
             };
         }
@@ -95,22 +102,21 @@ impl Journal {
         state.queue.synced(writer.synced_position());
         state.note(done.failure, last, Standing::Begun);
         let wanted = level == Level::Durable && state.queue.standing(position) == Standing::Written;
-        let mut synced = false;
         if wanted && state.poison.is_none() {
             // Whoever asked for less need not wait for the sync.
             self.ring(&mut state);
             drop(state);
             let result = writer.sync();
             state = self.state.lock();
-            synced = result.is_ok();
+            let synced = result.is_ok();
             state.queue.synced(writer.synced_position());
             state.note(result.err(), position, Standing::Written);
-        }
-        if synced {
-            self.ring(&mut state);
-            drop(state);
-            writer.state_synced();
-            state = self.state.lock();
+            // The frames of whoever leads next state it too.
+            if synced && !state.is_run_due() {
+                drop(state);
+                writer.state_synced();
+                state = self.state.lock();
+            }
         }
         leadership.ended = true;
         state.writer = Some(writer);
@@ -163,10 +169,32 @@ impl State {
             is_writer_lost: false,
             poison: None,
             closed: false,
+            waiters: Waiters::default(),
             seats: Seats::default(),
             failures: 0,
             failure: None,
         }
+    }
+
+    /// Whether somebody waits who will write at once what is queued.
+    fn is_run_due(&self) -> bool {
+        !self.waiters.is_empty() && self.queue.last_unwritten().is_some()
+    }
+
+    /// Takes the threads that can be told something, and one to lead where nobody does.
+    pub(super) fn take_calls(&mut self) -> Calls {
+        let mut waiters = std::mem::take(&mut self.waiters);
+        let mut calls = waiters.take_told(|position, level, failures| {
+            self.outcome(position, level, failures).map(|outcome| match outcome {
+                Ok(()) => Told::Reached,
+                Err(_) => Told::Look,
+            })
+        });
+        if self.writer.is_some() {
+            waiters.take_next(&mut calls);
+        }
+        self.waiters = waiters;
+        calls
     }
 
     /// How many steps have failed so far.

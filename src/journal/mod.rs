@@ -35,6 +35,7 @@ mod reader;
 mod scan;
 mod seats;
 mod ticket;
+mod waiters;
 mod window;
 mod writer;
 

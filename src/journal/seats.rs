@@ -106,9 +106,10 @@ impl Journal {
     /// a caller's code, and a panic in one of them is nobody else's.
     pub(super) fn ring(&self, state: &mut MutexGuard<'_, State>) {
         self.changed.notify_all();
-        let ready = state.take_ready();
-        if !ready.is_empty() {
+        let (calls, ready) = (state.take_calls(), state.take_ready());
+        if !calls.is_empty() || !ready.is_empty() {
             MutexGuard::unlocked(state, || {
+                calls.make();
                 for waker in ready {
                     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
                 }

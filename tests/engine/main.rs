@@ -5,6 +5,7 @@
 mod compact;
 mod power;
 mod road;
+mod sealer;
 mod single;
 mod support;
 mod threads;

@@ -1,4 +1,6 @@
-//! B1, B2: much data, durable after each 8 MiB. Ours goes the bulk path: whole chunks.
+//! B1, B2: much data, durable after each 8 MiB. Ours goes the bulk path: whole chunks, the next one
+//! filled while earlier ones become durable; `sealstone-each` waits for each before it goes on, as the
+//! peers do.
 
 use sealstone::Store;
 use sealstone::engine::ChunkBuild;
@@ -21,7 +23,7 @@ pub fn run(job: &Job, record_bytes: u64) -> Outcome<Measured> {
     let batch = BATCH_BYTES / record_bytes;
     let records = (job.amount / record_bytes).max(batch).next_multiple_of(batch);
     let mut measured = match job.arm.as_str() {
-        "sealstone" => ours(job, record_bytes, records)?,
+        "sealstone" | "sealstone-each" => ours(job, record_bytes, records)?,
         _ => peer(job, record_bytes, records)?,
     };
     measured.work = (records * record_bytes) as f64 / f64::from(1 << 20);
@@ -58,13 +60,21 @@ fn ours(job: &Job, record_bytes: u64, records: u64) -> Outcome<Measured> {
     let rows = BATCH_BYTES / record_bytes;
     ours.begin();
     let watch = Watch::start()?;
+    let waits = job.arm == "sealstone-each";
+    let mut sealer = ours.store.sealer()?;
+    let mut record = vec![0; record_bytes as usize];
     for first in (0..records).step_by(rows as usize) {
-        let mut content = vec![0; BATCH_BYTES as usize];
-        for (number, record) in (first..).zip(content.chunks_exact_mut(record_bytes as usize)) {
-            payload.fill(number, record);
+        let mut content = Vec::with_capacity(BATCH_BYTES as usize);
+        for number in first..first + rows {
+            payload.fill(number, &mut record);
+            content.extend_from_slice(&record);
         }
-        ours.store.publish_chunks(vec![chunk(stream, first, rows, content)])?;
+        sealer.push(chunk(stream, first, rows, content))?;
+        if waits {
+            sealer.barrier()?;
+        }
     }
+    sealer.finish()?;
     let mut measured = watch.stop()?;
     measured.syncs = ours.syncs();
     ours.store.close()?;
