@@ -22,7 +22,7 @@ impl Store {
 /// # let path = std::env::temp_dir().join(format!("state-{}.stone", std::process::id()));
 /// # let store = sealstone::Store::create(&path)?;
 /// let state = store.state();
-/// state.put("config/current", &("eu-west", 3u32))?;
+/// state.put("config/current", &("eu-west".to_owned(), 3u32))?;
 /// let (region, replicas): (String, u32) = state.get("config/current")?;
 /// # assert_eq!((region.as_str(), replicas), ("eu-west", 3));
 /// # store.close()?;
