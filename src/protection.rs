@@ -48,6 +48,8 @@ protections! {
     BytesWithTheirRows = "bytes_with_their_rows",
     ExpectedCompared = "expected_compared",
     NameNeverAgain = "name_never_again",
+    PackedVerified = "packed_verified",
+    UnpackedSynced = "unpacked_synced",
 }
 
 #[cfg(feature = "sim")]

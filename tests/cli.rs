@@ -526,3 +526,28 @@ fn a_killed_import_can_be_replaced() {
     assert_eq!(stdout(&run(&["export", &store, "k"])), "a\n1\n");
     assert_code(&run(&["check", &store]), 0);
 }
+
+/// Is a store packed and unpacked whole, does every command open both, and is a name that is taken
+/// left alone?
+#[test]
+fn a_store_is_packed_and_unpacked_and_every_command_opens_it() {
+    let home = Home::new();
+    let store = home.weather();
+    let (file, back) = (home.text("one.stone"), home.text("back.stone"));
+    let dry = object(&run(&["pack", &store, &file, "-n", "--json"]));
+    assert_eq!((&dry["command"], &dry["dry_run"]), (&"pack".into(), &true.into()));
+    assert!(!std::path::Path::new(&file).exists());
+    let packed = object(&run(&["pack", &store, &file, "--json"]));
+    assert_eq!((&packed["files"], &packed["was_there"]), (&dry["files"], &false.into()));
+    let info = object(&run(&["info", &file, "--json"]));
+    assert_eq!(info["layout"], "single-file");
+    assert_code(&run(&["check", &file]), 0);
+    assert_code(&run(&["unpack", &file, &back]), 0);
+    let (one, other) = (
+        run(&["cat", &file, "w", "--stream", "EWR"]),
+        run(&["cat", &back, "w", "--stream", "EWR"]),
+    );
+    assert_eq!(one.stdout, other.stdout);
+    assert_code(&run(&["pack", &back, &store]), 1);
+    assert_code(&run(&["unpack", &store, &home.text("no.stone")]), 2);
+}

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 pub use super::shapes::Shape;
 use super::shapes::{is_paired, is_shape};
+use crate::engine::Layout;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::vfs::sim::Rng;
@@ -21,16 +22,30 @@ pub enum Limited {
     Wide,
     /// The same on a disk that is soon full.
     Scarce,
+    /// As `Tiny`, in one file.
+    File,
+    /// As `Scarce`, in one file.
+    ScarceFile,
 }
 
 impl Limited {
-    const ALL: [Self; 3] = [Self::Tiny, Self::Wide, Self::Scarce];
+    const ALL: [Self; 5] = [Self::Tiny, Self::Wide, Self::Scarce, Self::File, Self::ScarceFile];
 
     fn name(self) -> &'static str {
         match self {
             Self::Tiny => "tiny",
             Self::Wide => "wide",
             Self::Scarce => "scarce",
+            Self::File => "file",
+            Self::ScarceFile => "scarce-file",
+        }
+    }
+
+    /// How the store lies on disk.
+    pub fn layout(self) -> Layout {
+        match self {
+            Self::File | Self::ScarceFile => Layout::SingleFile,
+            Self::Tiny | Self::Wide | Self::Scarce => Layout::Directory,
         }
     }
 
@@ -61,7 +76,7 @@ impl Limited {
         if self == Self::Wide {
             limits.sealed_folders = 256;
         }
-        if self == Self::Scarce {
+        if matches!(self, Self::Scarce | Self::ScarceFile) {
             limits.ballast_bytes = 128 << 10;
             limits.low_water_bytes = 256 << 10;
         }
@@ -137,31 +152,44 @@ fn prefix() -> Vec<Shape> {
 /// Every operation alone after the prefix, and the births.
 pub fn singles(seed: u64) -> Vec<History> {
     let mut all = Vec::new();
-    for (limited, cut) in
-        [(Limited::Tiny, "!NAB"), (Limited::Wide, "!"), (Limited::Scarce, "!NAOdV")]
-    {
+    for (limited, cut) in [
+        (Limited::Tiny, "!NAB"),
+        (Limited::Wide, "!"),
+        (Limited::Scarce, "!NAOdV"),
+        (Limited::File, "!NAB"),
+        (Limited::ScarceFile, "!NAOdV"),
+    ] {
         let cut = cut.chars().filter_map(Shape::of_code).collect();
         all.push(History { seed, limited, prefix: Vec::new(), cut });
     }
     all.extend(SURE.iter().filter_map(|ops| History::tiny(seed, ops).ok()));
     for shape in Shape::ALL.iter().filter(|shape| is_shape(**shape)) {
-        let cut = vec![*shape];
-        all.push(History { seed, limited: Limited::Tiny, prefix: prefix(), cut });
+        for limited in [Limited::Tiny, Limited::File] {
+            all.push(History { seed, limited, prefix: prefix(), cut: vec![*shape] });
+        }
     }
     all
 }
 
-/// Every pair of operations after the prefix.
+/// Every pair of operations after the prefix, in the two layouts by turns: what one seed does in one
+/// of them, the next seed does in the other.
 pub fn pairs(seed: u64) -> Vec<History> {
-    let shapes = || Shape::ALL.iter().filter(|shape| is_paired(**shape));
-    let pair = |first: Shape, second: Shape| {
-        let cut = vec![first, second];
-        History { seed, limited: Limited::Tiny, prefix: prefix(), cut }
+    let shapes = || Shape::ALL.iter().filter(|shape| is_paired(**shape)).zip(0u64..);
+    let pair = |(first, one): (&Shape, u64), (second, other): (&Shape, u64)| {
+        let cut = vec![*first, *second];
+        History { seed, limited: in_turn(seed.wrapping_add(one + other)), prefix: prefix(), cut }
     };
     let mut all: Vec<History> =
-        shapes().flat_map(|first| shapes().map(move |second| pair(*first, *second))).collect();
-    all.extend(WHOLE.iter().filter_map(|ops| History::tiny(seed, ops).ok()));
+        shapes().flat_map(|first| shapes().map(move |second| pair(first, second))).collect();
+    for (ops, at) in WHOLE.iter().zip(0..) {
+        let limited = in_turn(seed.wrapping_add(at));
+        all.extend(History::tiny(seed, ops).map(|history| History { limited, ..history }).ok());
+    }
     all
+}
+
+fn in_turn(at: u64) -> Limited {
+    if at % 2 == 0 { Limited::File } else { Limited::Tiny }
 }
 
 /// A longer history, from a seed.
@@ -179,7 +207,7 @@ pub fn random(seed: u64) -> History {
     };
     let mut prefix = vec![Shape::Birth, Shape::Stream, Shape::Stream];
     prefix.extend(pick(12));
-    History { seed, limited: Limited::Tiny, prefix, cut: pick(6) }
+    History { seed, limited: in_turn(seed / 2), prefix, cut: pick(6) }
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ pub fn root() -> PathBuf {
 pub fn options(history: &History, disk: &SimDisk) -> Options {
     Store::options()
         .limits(history.limited.limits())
+        .layout(history.limited.layout())
         .check_integrity(CheckIntegrity::Always)
         .disk(Arc::new(disk.clone()))
 }

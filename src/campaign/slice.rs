@@ -23,7 +23,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    fn of(self, profile: Profile) -> usize {
+    pub(super) fn of(self, profile: Profile) -> usize {
         match profile {
             Profile::PosixHarshest => self.posix,
             Profile::Ext4Ordered => self.ext4,

@@ -201,6 +201,7 @@ impl Store {
     pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
         let writer = self.writer("wait")?;
         self.core().check_write("wait")?;
+        let level = self.core().level(level);
         writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))?;
         if level == Level::Durable {
             self.core().check_not_taken_over()?;

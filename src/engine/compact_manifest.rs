@@ -13,10 +13,10 @@ use super::enter::{WriteAccess, lock};
 use super::open::{check_root, manifest_options, sync_names, witnesses};
 use super::options::Options;
 use super::single::{Layout, layout_of};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::format::layout;
 use crate::ids::OwnerId;
-use crate::manifest::{Compacted, Manifest, Raw, Table};
+use crate::manifest::{Compacted, Manifest, Newborn, Open, Raw, Table};
 
 impl Options {
     /// Copies the rows of a store's manifest into a smaller file, which takes its place. A manifest
@@ -35,11 +35,13 @@ impl Options {
         self.limits.check()?;
         let (root, disk) = (path.as_ref(), self.disk_or_real());
         check_root(&disk, root, &self)?;
-        if layout_of(&disk, root)? == Layout::SingleFile {
-            let cause = "it is one file; unpack it and pack it again";
-            return Err(Error::new(ErrorKind::Unsupported, "compact", root.display(), cause));
-        }
         let _lock = lock(&disk, root, &self)?;
+        if layout_of(&disk, root)? == Layout::SingleFile {
+            let newborn = Newborn::beside(&disk, root)?;
+            let options = manifest_options(&self, Vec::new());
+            let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..options })?;
+            return manifest.compact_file(newborn);
+        }
         let seen = witnesses(&disk, root)?;
         sync_names(&disk, root)?;
         let manifest = Manifest::open(&disk, root, &manifest_options(&self, seen))?;

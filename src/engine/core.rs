@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, UniqueId};
+use crate::journal::Level;
 use crate::limits::Limits;
 use crate::manifest::{
     CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head_by,
@@ -130,6 +131,15 @@ impl Core {
         })?;
         self.keep_head(committed.commit);
         Ok(committed)
+    }
+
+    /// What has to be waited for to be as sure as `level` says.
+    pub(crate) fn level(&self, level: Level) -> Level {
+        match level {
+            // P1: in a single file what is written waits in memory; only a commit survives a kill.
+            Level::Written if self.manifest.meta().single_file => Level::Durable,
+            level => level,
+        }
     }
 
     /// Commits what a single-file store's own files wait to have carried, if anything.

@@ -99,7 +99,7 @@ pub(super) fn sync_names(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
 
 /// Makes the folders that are missing: all of them at birth, and those that a copy of the store left
 /// out because they were empty.
-fn make_folders(disk: &Arc<dyn Disk>, root: &Path, folders: u16) -> Result<()> {
+pub(super) fn make_folders(disk: &Arc<dyn Disk>, root: &Path, folders: u16) -> Result<()> {
     let mut wanted =
         vec![layout::journal_dir(root), layout::tmp_dir(root), layout::owners_dir(root)];
     wanted.push(layout::sealed_dir(root));

@@ -55,6 +55,7 @@ impl Store {
     /// *Written* survives a killed process, *Durable* a power cut: when the future is ready.
     pub fn when(&self, ticket: &Ticket, level: Level) -> Waiting {
         let inner = Some(Arc::clone(&self.inner));
+        let level = self.core().level(level);
         Waiting { inner, ticket: ticket.clone(), level, seat: Seat::default() }
     }
 }

@@ -113,9 +113,15 @@ fn linger(store: &Store) {
             let _ = writer.journal.flush().inspect_err(|e| store.note_journal_failure(e));
         }
         None => {
-            if writer.journal.linger_due(store.core().disk.monotonic_nanos())
-                && let Err(e) = writer.journal.flush()
-            {
+            if !writer.journal.linger_due(store.core().disk.monotonic_nanos()) {
+                return;
+            }
+            let written = match store.core().manifest.meta().single_file {
+                // There only a commit takes a record out of memory.
+                true => writer.journal.barrier(),
+                false => writer.journal.flush(),
+            };
+            if let Err(e) = written {
                 store.note_journal_failure(&e);
                 store.core().condition.warn(e);
             }

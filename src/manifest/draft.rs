@@ -102,7 +102,15 @@ impl Draft {
             }
             _ => Error::io("create", path.display(), e),
         })?;
-        let halt = Halt::new(disk, path.to_owned());
+        Self::over(disk, path, &file)
+    }
+
+    /// Begins a manifest in `file`, which is empty and stands at `path`.
+    ///
+    /// # Errors
+    /// `Io`, `DiskFull`.
+    pub fn over(disk: &Arc<dyn Disk>, path: &Path, file: &Arc<dyn File>) -> Result<Self> {
+        let (file, halt) = (Arc::clone(file), Halt::new(disk, path.to_owned()));
         let db = halt.guard("create", || {
             Builder::new()
                 .set_cache_size(CACHE_BYTES)
@@ -155,6 +163,25 @@ impl Draft {
             })?;
         }
         Ok(())
+    }
+
+    /// Puts all rows of `from` in, without those of the tables in `without` and with what `meta`
+    /// changes in the row of the store.
+    ///
+    /// # Errors
+    /// As [`copy`](Self::copy); what `meta` returns.
+    pub fn copy_rows(
+        &mut self,
+        from: &Snapshot,
+        without: &[Table],
+        meta: &mut dyn FnMut(&mut MetaRow) -> Result<()>,
+    ) -> Result<()> {
+        self.copy(from, &mut |table, key, value| {
+            if table == Table::Meta && *key == *StoreKey.to_bytes() {
+                return changed_meta(value, meta);
+            }
+            Ok(if without.contains(&table) { Pass::Left } else { Pass::Same })
+        })
     }
 
     /// Commits what is gathered; the last commit makes all tables and leaves nothing to repair.
@@ -315,12 +342,7 @@ impl Snapshot {
         meta: &mut dyn FnMut(&mut MetaRow) -> Result<()>,
     ) -> Result<Drafted> {
         let mut draft = Draft::create(disk, path)?;
-        draft.copy(self, &mut |table, key, value| {
-            if table == Table::Meta && *key == *StoreKey.to_bytes() {
-                return changed_meta(value, meta);
-            }
-            Ok(if without.contains(&table) { Pass::Left } else { Pass::Same })
-        })?;
+        draft.copy_rows(self, without, meta)?;
         draft.finish()
     }
 }

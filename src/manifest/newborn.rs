@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::birth::{exists, link_failed};
 use super::body::lock_open_file;
 use super::examine::MAGIC;
+use super::switch::switch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::vfs::{Access, Disk, EntryKind, File, Held, Identity, Sharing, Step, read_exact_at};
@@ -41,12 +42,20 @@ impl Newborn {
     /// `Exists` when something has that name, or when something that is not ours has the name in
     /// which it is made; `InUse` while another process makes it; `Unsupported` without locks; `Io`.
     pub fn begin(disk: &Arc<dyn Disk>, target: &Path) -> Result<Self> {
-        let tmp = layout::newborn(target);
-        let fail = |e| Error::io("create", tmp.display(), e);
         let named = disk.meta(target).map_err(|e| Error::io("create", target.display(), e))?;
         if named.is_some() {
             return Err(exists(target));
         }
+        Self::beside(disk, target)
+    }
+
+    /// As [`begin`](Self::begin), whether or not something has the name.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn beside(disk: &Arc<dyn Disk>, target: &Path) -> Result<Self> {
+        let tmp = layout::newborn(target);
+        let fail = |e| Error::io("create", tmp.display(), e);
         for _ in 0..TRIES_MAX {
             let file = match disk.open(&tmp, Access::CreateNew) {
                 Ok(file) => file,
@@ -82,6 +91,20 @@ impl Newborn {
     /// The file, open.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file
+    }
+
+    /// Puts it in the place of what has its name, which the caller has locked; its content is synced.
+    /// The two steps are the rename and the sync.
+    ///
+    /// # Durability
+    /// As [`switch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn replace(mut self, steps: [Step; 2]) -> Result<()> {
+        switch(&self.disk, &self.tmp, &self.target, steps)?;
+        self.is_done = true;
+        Ok(())
     }
 
     /// Gives it its own name; its content is synced. `sync` names the sync of the directory.

@@ -5,11 +5,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::body::AROUND_THE_STORES_LOCK;
+use super::draft::{Draft, Drafted};
 use super::halt::from_io;
 use super::handle::Manifest;
+use super::newborn::Newborn;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
 use crate::ids::CommitSeq;
-use crate::vfs::{Access, Disk, File, LockRange, Sharing, Step};
+use crate::vfs::{Access, Disk, File, Sharing, Step};
 
 /// What compacting a manifest did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,25 @@ impl Manifest {
         let (rows, bytes_after) = (drafted.rows, drafted.bytes);
         Ok(Compacted { commit, rows, bytes_before, bytes_after })
     }
+
+    /// The same for a store that is one file, into one that was begun beside it.
+    ///
+    /// # Durability
+    /// As [`compact`](Self::compact).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_file(self, newborn: Newborn) -> Result<Compacted> {
+        let (bytes_before, commit) = (self.len_bytes()?, self.commit_seq());
+        self.disk().mark(Step::ManifestCopy);
+        let mut draft = Draft::over(self.disk(), newborn.path(), newborn.file())?;
+        draft.copy_rows(&self.read()?, &[], &mut |_| Ok(()))?;
+        let Drafted { rows, bytes: bytes_after, .. } = draft.finish()?;
+        self.check_name()?;
+        self.close()?;
+        newborn.replace([Step::ManifestSwitch, Step::ManifestSyncDir])?;
+        Ok(Compacted { commit, rows, bytes_before, bytes_after })
+    }
 }
 
 /// Gives a finished draft the name `path`, and makes the name durable. What had it is gone then. The
@@ -63,7 +86,7 @@ pub fn switch(disk: &Arc<dyn Disk>, draft: &Path, path: &Path, steps: [Step; 2])
     disk.mark(steps[0]);
     disk.rename(draft, path).map_err(|e| Error::io("rename", path.display(), e))?;
     disk.mark(steps[1]);
-    let dir = path.parent().unwrap_or(path);
+    let dir = layout::parent(path);
     disk.sync_dir(dir).map_err(|e| Error::io("sync", dir.display(), e))?;
     drop(locked);
     Ok(())
@@ -79,12 +102,13 @@ pub fn lock_out(disk: &Arc<dyn Disk>, path: &Path) -> Result<Option<Arc<dyn File
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("open", path.display(), e)),
     };
-    let locked = file.try_lock(LockRange::WHOLE, Sharing::Exclusive);
-    match locked.map_err(|e| from_io("lock", path, e))? {
-        true => Ok(Some(file)),
-        false => {
+    // All but the byte that locks a single-file store: who replaces one holds it.
+    for range in AROUND_THE_STORES_LOCK {
+        let locked = file.try_lock(range, Sharing::Exclusive);
+        if !locked.map_err(|e| from_io("lock", path, e))? {
             let cause = "somebody reads it; try again when nobody does";
-            Err(Error::new(ErrorKind::InUse, "replace", path.display(), cause))
+            return Err(Error::new(ErrorKind::InUse, "replace", path.display(), cause));
         }
     }
+    Ok(Some(file))
 }

@@ -77,3 +77,16 @@ fn g3_g10_a_manifest_is_compacted_or_it_is_not() {
         assert!(tally.steps.contains_key(&step), "{} was not cut", step.name());
     }
 }
+
+/// The same rules, where everything is in one file: records, publications, names and space.
+#[test]
+fn p2_p3_g1_g3_g6_one_file_obeys_the_same_rules() {
+    for ops in ["|!N", "!NNAB|GWABP", "!NNABOE|FV", "!NNACAB|RkA", "!N1|kP", "!NNAGBPOF|M"] {
+        let history: History = format!("11:file:{ops}").parse().unwrap();
+        let mut tally = Tally::up_to(250);
+        if let Err((case, finding)) = cut_history(&play(&history), LOOK, &mut tally) {
+            panic!("{finding}\n  campaign --replay \"{case}\"");
+        }
+        assert!(tally.images > 50, "{} images of {history}", tally.images);
+    }
+}

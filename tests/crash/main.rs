@@ -4,4 +4,5 @@
 mod fixtures;
 mod images;
 mod mutants;
+mod packing;
 mod scenarios;

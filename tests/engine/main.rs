@@ -3,6 +3,7 @@
 #![cfg(feature = "sim")]
 
 mod compact;
+mod pack;
 mod power;
 mod road;
 mod sealer;

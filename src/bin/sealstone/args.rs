@@ -96,6 +96,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Make the manifest as small as its rows; nobody may have the store open
     Compact(CompactArgs),
+    /// Make a store directory into a store that is one file
+    Pack(PackArgs),
+    /// Make a store that is one file into a store directory
+    Unpack(PackArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -125,6 +129,17 @@ pub struct CompactArgs {
     /// The store's directory
     pub store: PathBuf,
     /// Say how large it is and would be about, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PackArgs {
+    /// The store, which is only read and stays as it is
+    pub from: PathBuf,
+    /// The store to make, where nothing stands yet
+    pub to: PathBuf,
+    /// Say what would be copied, but write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }

@@ -15,6 +15,7 @@ mod info;
 mod input;
 mod ls;
 mod output;
+mod pack;
 mod shell;
 mod words;
 
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
         Command::Cat(args) => cat::run(args, &mut output),
         Command::Check(args) => check::run(args, &mut output),
         Command::Compact(args) => compact::run(args, &mut output),
+        Command::Pack(args) => pack::run(args, true, &mut output),
+        Command::Unpack(args) => pack::run(args, false, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),
     };

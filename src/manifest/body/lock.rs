@@ -10,6 +10,10 @@ use crate::vfs::{Access, Disk, File, Held, LockRange, Sharing};
 /// Far behind every byte that a file has, and before redb's own locks at 1 << 62.
 const STORE_BYTE: LockRange = LockRange { start: 1 << 61, end: Some((1 << 61) + 1) };
 
+/// Every other byte.
+pub(in crate::manifest) const AROUND_THE_STORES_LOCK: [LockRange; 2] =
+    [LockRange { start: 0, end: Some(1 << 61) }, LockRange { start: (1 << 61) + 1, end: None }];
+
 #[derive(Debug)]
 struct HeldFile {
     disk: Arc<dyn Disk>,
@@ -41,7 +45,11 @@ pub fn lock_file(
         Sharing::Exclusive => Access::ReadWrite,
         Sharing::Shared => Access::Read,
     };
-    lock_open_file(disk, disk.open(path, access)?, sharing)
+    let file = disk.open(path, access)?;
+    let held = lock_open_file(disk, Arc::clone(&file), sharing)?;
+    // The name may have gone to another file meanwhile: that lock is worth nothing.
+    let named = disk.meta(path)?.map(|meta| meta.identity);
+    Ok(held.filter(|_| named == file.identity().ok()))
 }
 
 /// Locks a file that is open.

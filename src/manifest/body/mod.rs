@@ -20,11 +20,12 @@
 mod content;
 mod disk;
 mod file;
+mod fill;
 mod lock;
 mod names;
 mod pending;
 
 pub use disk::{BodyDisk, Books};
 pub use lock::lock_file;
-pub(super) use lock::lock_open_file;
+pub(super) use lock::{AROUND_THE_STORES_LOCK, lock_open_file};
 pub(super) use pending::Pending;

@@ -158,8 +158,8 @@ mod sealed {
 mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
-        Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Reclaimed,
-        Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
+        Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing,
+        Reclaimed, Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
     };
 }
 

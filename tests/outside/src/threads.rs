@@ -34,6 +34,8 @@ shared! {
     sealstone::engine::NewObject,
     sealstone::engine::Options,
     sealstone::engine::Outcome,
+    sealstone::engine::Packed,
+    sealstone::engine::Packing,
     sealstone::engine::Reclaimed,
     sealstone::engine::Recovery,
     sealstone::engine::Retired,
