@@ -189,7 +189,7 @@ pub fn pairs(seed: u64) -> Vec<History> {
 }
 
 fn in_turn(at: u64) -> Limited {
-    if at % 2 == 0 { Limited::File } else { Limited::Tiny }
+    if at.is_multiple_of(2) { Limited::File } else { Limited::Tiny }
 }
 
 /// A longer history, from a seed.
