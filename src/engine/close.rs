@@ -53,6 +53,10 @@ impl Store {
             }
             drop(store);
         }
+        if self.core().disk.pid() == self.core().pid {
+            // The thread that wakes is gone, and no lock is held any more.
+            writer.journal.wake();
+        }
         finished.and(closed)
     }
 

@@ -24,9 +24,11 @@ use crate::journal::{Level, Seat, Ticket};
 /// leaves nothing behind, and what was accepted goes its way. It keeps no store open: when the last
 /// handle goes the store is closed, which makes everything durable.
 ///
-/// Wakers are woken from whichever thread writes; they should schedule, and no more. In a store
-/// without a thread of its own (limit `background` off) polling writes and syncs itself: it blocks
-/// for as long as [`Store::wait`] does.
+/// Wakers are woken by the store's own thread, or at the end by whoever closes the store; no lock
+/// is held then, so a waker may use the store and may drop the last handle of it. It should not take
+/// long, for the others come after it, and must not wait for another future of the same store. In a
+/// store without a thread (limit `background` off) polling writes and syncs itself: it blocks for as
+/// long as [`Store::wait`] does.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Waiting {
     /// Absent when the store was gone before this began.
@@ -99,7 +101,11 @@ impl Future for Waiting {
         let (ticket, level) = (&this.ticket, this.level);
         let polled = writer.journal.poll(ticket, level, &mut this.seat, context.waker());
         if let Poll::Ready(outcome) = polled {
-            return Poll::Ready(outcome.inspect_err(|e| store.note_journal_failure(e)));
+            let outcome = outcome.inspect_err(|e| store.note_journal_failure(e));
+            return Poll::Ready(outcome.and_then(|()| match level {
+                Level::Durable => store.core().check_not_taken_over(),
+                _ => Ok(()),
+            }));
         }
         // Whoever stops the store wakes those who are seated; this one may have come too late.
         let stopped = store.core().check_write("wait").err();
@@ -125,39 +131,55 @@ mod tests {
     use super::*;
     use crate::engine::Append;
     use crate::limits::Limits;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
     use std::task::{Wake, Waker};
+    use std::time::Duration;
 
-    struct Count(AtomicU64);
+    /// Takes a lock of the store and says so; then it panics.
+    struct Meddle {
+        inner: Arc<Inner>,
+        tell: mpsc::Sender<()>,
+    }
 
-    impl Wake for Count {
+    impl Wake for Meddle {
         fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::AcqRel);
+            drop(self.inner.writer.as_ref().map(|writer| writer.streams.lock()));
+            self.tell.send(()).unwrap();
             panic!("a waker's panic is its own");
         }
     }
 
-    /// Does a store that halts for a cause outside of the journal wake everybody, at once?
+    /// Does a store that halts for a cause outside of the journal wake everybody, at once, and not
+    /// under the locks of whoever found the cause?
     #[test]
     fn p8_a_halt_elsewhere_wakes_every_future() {
         let dir = tempfile::tempdir().unwrap();
-        let limits = Limits { background: false, ballast_bytes: 0, ..Limits::default() };
+        // An hour: nothing but the halt wakes them.
+        let limits = Limits { linger_millis: 3_600_000, ballast_bytes: 0, ..Limits::default() };
         let store = Store::options().limits(limits).create(dir.path().join("s")).unwrap();
         let stream = store.create_stream("s").unwrap();
         let ticket = store.append(vec![Append { stream, payload: vec![1] }]).unwrap().ticket;
-        let count = Arc::new(Count(AtomicU64::new(0)));
-        let waker = Waker::from(Arc::clone(&count));
-        let journal = &store.inner.writer.as_ref().unwrap().journal;
+        let (tell, told) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Meddle { inner: Arc::clone(&store.inner), tell }));
+        let writer = store.inner.writer.as_ref().unwrap();
         let mut seats: Vec<Seat> = (0..50).map(|_| Seat::default()).collect();
         for seat in &mut seats {
-            assert!(journal.poll(&ticket, Level::Durable, seat, &waker).is_pending());
+            assert!(writer.journal.poll(&ticket, Level::Durable, seat, &waker).is_pending());
         }
-        assert_eq!(journal.wanted(), Some(Level::Durable));
-        store.core().halt(&Error::damage("sync", "manifest", "it failed"));
-        assert_eq!(count.0.load(Ordering::Acquire), 50);
-        assert_eq!((journal.seats_taken(), journal.wanted()), (0, None));
+        assert!(writer.journal.is_wanted(Level::Durable));
+        let (halting, (over, is_over)) = (store.clone(), mpsc::channel());
+        std::thread::spawn(move || {
+            let _held = halting.writer("halt").unwrap().streams.lock();
+            halting.core().halt(&Error::damage("sync", "manifest", "it failed"));
+            over.send(()).unwrap();
+        });
+        is_over.recv_timeout(Duration::from_secs(60)).expect("the halt waits for itself");
+        for _ in 0..50 {
+            told.recv_timeout(Duration::from_secs(60)).expect("nobody woke it");
+        }
+        assert_eq!(writer.journal.seats_taken(), 0);
         for seat in &mut seats {
-            let told = journal.poll(&ticket, Level::Durable, seat, &waker);
+            let told = writer.journal.poll(&ticket, Level::Durable, seat, &waker);
             assert!(matches!(told, Poll::Ready(Err(e)) if e.kind() == ErrorKind::Halted));
         }
     }

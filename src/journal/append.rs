@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -17,6 +17,7 @@ use super::birth::Registrar;
 use super::book::{Book, OpenJournal};
 use super::commit::State;
 use super::queue::Queue;
+use super::seats::Bell;
 use super::ticket::{Level, Ticket};
 use super::writer::{Finished, Writer};
 
@@ -58,6 +59,8 @@ pub struct Journal {
     pub(super) state: Mutex<State>,
     /// Rings when a leader goes, for whoever wants the writer for something else than frames.
     pub(super) changed: Condvar,
+    /// Rings when there is a future to wake.
+    pub(super) bell: OnceLock<Bell>,
     pid: u32,
     book: Arc<Mutex<Book>>,
 }
@@ -80,6 +83,7 @@ impl Journal {
             book,
             state: Mutex::new(State::new(writer)),
             changed: Condvar::new(),
+            bell: OnceLock::new(),
         }
     }
 

@@ -69,7 +69,7 @@ impl Journal {
                 return outcome;
             }
             state = match state.writer.take() {
-                Some(writer) => self.lead(state, writer, position, level),
+                Some(writer) => self.lead(state, writer, Some(position), level),
                 None => {
                     let waiter = state.waiters.enter(position, level, failures);
                     drop(state);
@@ -82,12 +82,13 @@ impl Journal {
         }
     }
 
-    /// Writes all that is queued, and syncs if the leader asked for it.
-    fn lead<'a>(
+    /// Writes all that is queued, and syncs if the leader asked for it: for its own frame, or for
+    /// any that a future waits for, whatever became of what was to be written.
+    pub(super) fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         mut writer: Box<Writer>,
-        position: u64,
+        position: Option<u64>,
         level: Level,
     ) -> MutexGuard<'a, State> {
         let run = state.queue.begin_run();
@@ -101,8 +102,10 @@ impl Journal {
         state.queue.end_run(done.written, done.begun);
         state.queue.synced(writer.synced_position());
         state.note(done.failure, last, Standing::Begun);
-        let wanted = level == Level::Durable && state.queue.standing(position) == Standing::Written;
+        let is_mine = position.is_some_and(|at| state.queue.standing(at) == Standing::Written);
+        let wanted = level == Level::Durable && (is_mine || state.is_sync_wanted());
         if wanted && state.poison.is_none() {
+            let written = state.queue.last_unsynced().unwrap_or_default();
             // Whoever asked for less need not wait for the sync.
             self.ring(&mut state);
             drop(state);
@@ -110,7 +113,7 @@ impl Journal {
             state = self.state.lock();
             let synced = result.is_ok();
             state.queue.synced(writer.synced_position());
-            state.note(result.err(), position, Standing::Written);
+            state.note(result.err(), written, Standing::Written);
             // The frames of whoever leads next state it too.
             if synced && !state.is_run_due() {
                 drop(state);

@@ -154,6 +154,11 @@ impl Queue {
         self.waiting.iter().rev().find(|e| !e.settled).map(|e| e.frame.position)
     }
 
+    /// The last frame that is written and not durable yet.
+    pub fn last_unsynced(&self) -> Option<u64> {
+        self.unsynced.last()
+    }
+
     /// The last frame, not durable yet, of which some records are below `sealed_upto` and some not.
     pub fn last_partly_sealed(&self, sealed_upto: SealedUpTo<'_>) -> Option<u64> {
         let sealed = |p: &Place| p.sequence < sealed_upto(p.stream);

@@ -1,6 +1,13 @@
 //! Futures that wait for a frame: who is told, beside the queue, when it comes further.
+//!
+//! ```text
+//!   taken --- its frame came so far, or cannot [ring] ---> rung --- [wake], no lock held ---> woken
+//! ```
+//! A waker is a caller's code: it may call back into the store, or drop the last handle of it.
+//! Whatever finds that somebody can be told may hold locks, so it only says so.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Poll, Waker};
 
@@ -8,6 +15,7 @@ use parking_lot::MutexGuard;
 
 use super::append::Journal;
 use super::commit::State;
+use super::queue::Standing;
 use super::ticket::{Level, Ticket};
 use crate::error::Result;
 
@@ -25,6 +33,17 @@ pub struct Seat {
 pub(super) struct Seats {
     last: u64,
     taken: BTreeMap<u64, Taken>,
+    /// Those who can be told something and were not woken yet.
+    rung: BTreeMap<u64, Waker>,
+}
+
+/// Whom to tell that somebody can be woken.
+pub(super) struct Bell(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bell")
+    }
 }
 
 #[derive(Debug)]
@@ -45,14 +64,21 @@ impl Seats {
         self.taken.insert(number, taken)
     }
 
-    fn leave(&mut self, seat: &mut Seat) -> Option<Taken> {
-        seat.number.take().and_then(|number| self.taken.remove(&number))
+    /// Returns what held the seat, for the caller to drop outside of the lock.
+    fn leave(&mut self, seat: &mut Seat) -> Option<(Option<Taken>, Option<Waker>)> {
+        let number = seat.number.take()?;
+        Some((self.taken.remove(&number), self.rung.remove(&number)))
+    }
+
+    fn is_wanted(&self, level: Level) -> bool {
+        self.taken.values().any(|taken| taken.level == level)
     }
 }
 
 impl Journal {
     /// As [`wait`](Self::wait), for a future: where it cannot be told yet, `waker` is woken once it
-    /// can. Nobody writes for it: somebody has to, see [`wanted`](Self::wanted).
+    /// can. Nobody writes for it, and nobody wakes it: somebody has to, see [`serve`](Self::serve) and
+    /// [`wake`](Self::wake).
     pub fn poll(
         &self,
         ticket: &Ticket,
@@ -92,9 +118,42 @@ impl Journal {
         }
     }
 
-    /// The highest level that a future waits for.
-    pub fn wanted(&self) -> Option<Level> {
-        self.state.lock().seats.taken.values().map(|taken| taken.level).max()
+    /// Whether a future waits for just this level.
+    pub fn is_wanted(&self, level: Level) -> bool {
+        self.state.lock().seats.is_wanted(level)
+    }
+
+    /// Writes, and syncs where `level` is *Durable*, once for every future that waits for it: each
+    /// of them can be told something afterwards.
+    ///
+    /// # Errors
+    /// What has stopped the journal. Any other failure is told to each future that it is about.
+    pub fn serve(&self, level: Level) -> Result<()> {
+        let mut state = self.state.lock();
+        while state.poison.is_none() && state.seats.is_wanted(level) {
+            let Some(writer) = state.writer.take() else {
+                self.changed.wait(&mut state);
+                continue;
+            };
+            state = self.lead(state, writer, None, level);
+            break;
+        }
+        state.poison.as_ref().map_or(Ok(()), |root| Err(root.clone()))
+    }
+
+    /// Lets `bell` be called whenever there is somebody to [`wake`](Self::wake). It may be called
+    /// under any lock, and must neither wake nor wait itself.
+    pub fn on_ring(&self, bell: impl Fn() + Send + Sync + 'static) {
+        let _ = self.bell.set(Bell(Box::new(bell)));
+    }
+
+    /// Wakes the futures that can be told something. The caller holds no lock: wakers are a
+    /// caller's code. A panic in one of them is nobody else's.
+    pub fn wake(&self) {
+        let rung = std::mem::take(&mut self.state.lock().seats.rung);
+        for waker in rung.into_values() {
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
     }
 
     /// How many futures wait.
@@ -102,16 +161,15 @@ impl Journal {
         self.state.lock().seats.taken.len()
     }
 
-    /// Tells everybody who can be told something now. The lock is open while wakers run: they are
-    /// a caller's code, and a panic in one of them is nobody else's.
+    /// Tells everybody who can be told something now; futures by way of the bell.
     pub(super) fn ring(&self, state: &mut MutexGuard<'_, State>) {
         self.changed.notify_all();
-        let (calls, ready) = (state.take_calls(), state.take_ready());
-        if !calls.is_empty() || !ready.is_empty() {
+        let (calls, is_rung) = (state.take_calls(), state.ring_seats());
+        if !calls.is_empty() || is_rung {
             MutexGuard::unlocked(state, || {
                 calls.make();
-                for waker in ready {
-                    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                if let Some(bell) = self.bell.get().filter(|_| is_rung) {
+                    bell.0();
                 }
             });
         }
@@ -119,15 +177,28 @@ impl Journal {
 }
 
 impl State {
-    /// Empties the seats of those who can be told something.
-    fn take_ready(&mut self) -> Vec<Waker> {
+    /// Empties the seats of those who can be told something; whether there were any.
+    fn ring_seats(&mut self) -> bool {
         if self.seats.taken.is_empty() {
-            return Vec::new();
+            return false;
         }
         let told = |taken: &Taken| self.outcome(taken.position, taken.level, taken.failures);
         let seats = self.seats.taken.iter();
         let ready = seats.filter(|(_, taken)| told(taken).is_some()).map(|(seat, _)| *seat);
         let ready: Vec<u64> = ready.collect();
-        ready.iter().filter_map(|seat| self.seats.taken.remove(seat)).map(|t| t.waker).collect()
+        for seat in &ready {
+            let rung = self.seats.taken.remove(seat).map(|taken| (*seat, taken.waker));
+            self.seats.rung.extend(rung);
+        }
+        !ready.is_empty()
+    }
+
+    /// Whether a sync is all that a future waits for.
+    pub fn is_sync_wanted(&self) -> bool {
+        let waits = |taken: &Taken| {
+            taken.level == Level::Durable
+                && self.queue.standing(taken.position) == Standing::Written
+        };
+        self.seats.taken.values().any(waits)
     }
 }

@@ -4,3 +4,4 @@
 mod block_on;
 mod errors;
 mod many;
+mod wakers;
