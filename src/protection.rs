@@ -50,6 +50,8 @@ protections! {
     NameNeverAgain = "name_never_again",
     PackedVerified = "packed_verified",
     UnpackedSynced = "unpacked_synced",
+    HoldWhileCopied = "hold_while_copied",
+    VerifyBeforeSwitch = "verify_before_switch",
 }
 
 #[cfg(feature = "sim")]

@@ -76,6 +76,50 @@ fn compact_says_before_and_after_and_a_dry_run_writes_nothing() {
     assert_code(&run(&["compact", &home.text("none.stone")]), 10);
 }
 
+/// Does a backup restore by being opened, grow by what is new, and refuse what is not its own?
+#[test]
+fn backup_copies_verifies_and_refuses() {
+    let home = Home::new();
+    let (store, to) = (home.weather(), home.text("copy.stone"));
+    let dry = run(&["backup", &store, &to, "-n", "--json"]);
+    assert_code(&dry, 0);
+    let dry = messages(&dry).pop().unwrap();
+    assert_eq!((&dry["message_type"], &dry["dry_run"]), (&"summary".into(), &true.into()));
+    assert!(!Path::new(&to).exists());
+    let before = listing(Path::new(&store));
+    let made = run(&["backup", &store, &to, "--json"]);
+    assert_code(&made, 0);
+    let made = messages(&made).pop().unwrap();
+    assert_eq!(listing(Path::new(&store)), before, "the store was changed");
+    for field in ["commit", "files", "files_copied", "bytes_copied"] {
+        assert!(made[field].as_u64().unwrap() > 0, "{made}");
+    }
+    assert!(made["onto_commit"].is_null());
+    assert_eq!(dry["bytes_copied"], made["bytes_copied"]);
+    assert_code(&run(&["check", &to]), 0);
+    let values = |store: &str| run(&["export", store, "w"]).stdout;
+    assert!(values(&to) == values(&store));
+
+    let again = run(&["backup", &store, &to, "--fast"]);
+    assert_code(&again, 0);
+    let said = stdout(&again);
+    assert!(said.contains("0 files copied with 0 B") && said.contains("it was at"), "{said}");
+    assert_code(&run(&["import", &store, WEATHER, "--name", "more"]), 0);
+    let more = messages(&run(&["backup", &store, &to, "--json"])).pop().unwrap();
+    assert!(more["files_copied"].as_u64() < more["files"].as_u64(), "{more}");
+
+    let foreign = home.text("foreign.stone");
+    assert_code(&run(&["import", &foreign, WEATHER, "--name", "f"]), 0);
+    let refused = run(&["backup", &store, &foreign]);
+    assert_code(&refused, 1);
+    assert!(stderr(&refused).contains("hint: give a new directory"), "{}", stderr(&refused));
+    assert_code(&run(&["backup", &store, &store]), 2);
+    assert_code(&run(&["backup", &home.text("none"), &to]), 10);
+    // Written to, it is a store of its own, and no backup any more.
+    assert_code(&run(&["import", &to, WEATHER, "--name", "own"]), 0);
+    assert_code(&run(&["backup", &store, &to]), 1);
+}
+
 struct Home {
     dir: tempfile::TempDir,
 }

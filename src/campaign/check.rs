@@ -53,6 +53,7 @@ pub fn check_image(judge: &Judge<'_>, image: &Image) -> std::result::Result<Chec
     let disk = image.disk();
     let outcomes = image.outcomes();
     read_only(judge, &disk)?;
+    judge.check_copy(&disk)?;
     let before = calls(&disk.counts());
     let (store, content, outcome) = match options(judge.history, &disk).open(root()) {
         Ok(store) => {
@@ -81,6 +82,7 @@ pub fn check_image(judge: &Judge<'_>, image: &Image) -> std::result::Result<Chec
     verify_objects(&store)?;
     books_close(&store)?;
     reclaim_keeps(&store, digest)?;
+    judge.copy_again(&disk, &store, digest, outcomes)?;
     let log = again(judge, &disk, store, digest, outcomes)?;
     Ok(Checked { log, digest, outcome, calls })
 }

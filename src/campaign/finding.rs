@@ -54,6 +54,7 @@ rules! {
     Outcome = "outcome": "P8: an unknown outcome is learnt truly.",
     Baseline = "handles and locks": "G19: after an error handles and locks are back at their baseline.",
     Space = "space is bounded": "G8: crash loops do not grow the disk.",
+    Backup = "a backup is whole": "P1, P3: a backup cut anywhere is the earlier one or the new one.",
     Replay = "the same again": "G4: equal seeds and equal calls give equal runs.",
 }
 

@@ -69,7 +69,7 @@ impl Limited {
             head_commits: 3,
             history_max: super::play::names::HISTORY_MAX,
             receipts_max: 2,
-            owners_max: 3,
+            owners_max: 6,
             background: false,
             ..Limits::default()
         };
@@ -143,7 +143,16 @@ const PREFIX: &str = "!NNAGBLPCOEnHAG";
 const SURE: [&str; 2] = ["!N1|kP", "!NNGGGGQ|UV"];
 
 /// What is done to a whole store, before and after what changes it.
-const WHOLE: [&str; 3] = ["!NNAGBPOF|MV", "!NNAGBLPC|kM", "!NNABPU|MM"];
+const WHOLE: [&str; 8] = [
+    "!NNAGBPOF|MV",
+    "!NNAGBLPC|kM",
+    "!NNABPU|MM",
+    "!NNAGBPOAb|GPb",
+    "!NNABPObF|Vb",
+    "!NNAGBO|m",
+    "!NNA1b|Rb",
+    "!NLABb|kb",
+];
 
 fn prefix() -> Vec<Shape> {
     PREFIX.chars().filter_map(Shape::of_code).collect()
@@ -182,7 +191,10 @@ pub fn pairs(seed: u64) -> Vec<History> {
     let mut all: Vec<History> =
         shapes().flat_map(|first| shapes().map(move |second| pair(first, second))).collect();
     for (ops, at) in WHOLE.iter().zip(0..) {
-        let limited = in_turn(seed.wrapping_add(at));
+        let limited = match ops.contains(['b', 'm']) {
+            true => Limited::Tiny,
+            false => in_turn(seed.wrapping_add(at)),
+        };
         all.extend(History::tiny(seed, ops).map(|history| History { limited, ..history }).ok());
     }
     all

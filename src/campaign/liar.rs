@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::vfs::sim::SimDisk;
 use crate::vfs::{
@@ -28,15 +28,23 @@ pub(super) struct Liar {
     inner: SimDisk,
     lie: Lie,
     armed: Arc<AtomicBool>,
+    /// Occasions that pass before it lies.
+    skipped: Arc<AtomicU64>,
 }
 
 impl Liar {
     pub(super) fn new(inner: &SimDisk, lie: Lie) -> Self {
-        Self { inner: inner.clone(), lie, armed: Arc::new(AtomicBool::new(false)) }
+        Self { inner: inner.clone(), lie, armed: Arc::default(), skipped: Arc::default() }
     }
 
     pub(super) fn arm(&self) {
         self.armed.store(true, Ordering::Release);
+    }
+
+    /// Lies at the occasion after so many.
+    pub(super) fn arm_after(&self, skipped: u64) {
+        self.skipped.store(skipped, Ordering::Release);
+        self.arm();
     }
 
     pub(super) fn has_lied(&self) -> bool {
@@ -46,7 +54,15 @@ impl Liar {
     /// Whether now is the time, for a file of `folder`.
     fn strikes(&self, path: &Path, folder: &str) -> bool {
         let is_there = path.parent().and_then(Path::file_name).is_some_and(|name| name == folder);
-        is_there && self.armed.swap(false, Ordering::AcqRel)
+        if !is_there || !self.armed.load(Ordering::Acquire) {
+            return false;
+        }
+        let left = self.skipped.load(Ordering::Acquire);
+        if left > 0 {
+            self.skipped.store(left - 1, Ordering::Release);
+            return false;
+        }
+        self.armed.swap(false, Ordering::AcqRel)
     }
 }
 

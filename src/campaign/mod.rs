@@ -19,6 +19,7 @@
 mod case;
 mod check;
 mod content;
+mod copies;
 mod fault;
 mod finding;
 mod history;
@@ -33,6 +34,7 @@ mod shapes;
 mod slice;
 mod space;
 mod tamper;
+mod tamper_copy;
 mod trace;
 
 pub use case::{Case, replay};

@@ -58,6 +58,8 @@ pub struct Model {
     pub epoch: Epoch,
     /// The counters as they were last seen.
     pub counters: CountersRow,
+    /// What the backup shows that was acknowledged last.
+    pub backup: Option<Arc<Model>>,
     /// The payload of every lease the journal holds is not modelled; their number at most is.
     pub large: u64,
 }

@@ -44,7 +44,7 @@ const HUNT: Budget =
     Budget { posix: 6, ext4: 1, kill: 2, depth: Depth { one_in: 4, cuts: 4, each: 1, levels: 1 } };
 
 /// Histories that come near many protections, tried before all others.
-const FIRST: [&str; 10] = [
+const FIRST: [&str; 11] = [
     "!N|AWk",
     "|!N",
     "!NNAB|PUV",
@@ -55,6 +55,7 @@ const FIRST: [&str; 10] = [
     "!N|1AB1",
     "!NNAGAG|WB1",
     "!nnnnnnnn|n",
+    "!NNAGBO|m",
 ];
 
 /// Switches `protection` off on this thread and hunts until a rule breaks, or `images_max` images

@@ -87,6 +87,11 @@ pub fn root() -> PathBuf {
     PathBuf::from("/data/run.stone")
 }
 
+/// Where its backups go.
+pub fn copy_root() -> PathBuf {
+    PathBuf::from("/data/copy.stone")
+}
+
 /// How a store of `history` is opened on `disk`.
 pub fn options(history: &History, disk: &SimDisk) -> Options {
     Store::options()

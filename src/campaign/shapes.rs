@@ -60,12 +60,14 @@ shapes! {
     Kill = 'k': "End the process and open in another.",
     Fence = 'f': "End the owner's row, see it refused, and open in another process.",
     Compact = 'M': "Close, compact the manifest, open.",
+    Backup = 'b': "Back up, onto nothing or onto the backup before.",
+    BackupBeside = 'm': "Back up, and retire and reclaim meanwhile.",
     Full = 'd': "Fill the disk until intake is refused, then give space back.",
 }
 
 /// Whether the shape takes part in every pair: what is done to a whole store has pairs of its own.
 pub(super) fn is_paired(shape: Shape) -> bool {
-    is_shape(shape) && !matches!(shape, Shape::Compact)
+    is_shape(shape) && !matches!(shape, Shape::Compact | Shape::Backup | Shape::BackupBeside)
 }
 
 /// Whether the shape takes part in random histories, and is cut alone.

@@ -11,6 +11,7 @@ use super::history::Limited;
 use super::liar::{Liar, Lie};
 use super::model::Bytes;
 use super::play::root;
+use super::tamper_copy::{bad_backup, bad_manifest_copy};
 use crate::engine::{Append, Budget, Options, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::HEADER_BYTES;
@@ -32,6 +33,10 @@ pub enum Tamper {
     StaleFrames,
     /// The copy that compaction makes is not what was written.
     BadCopy,
+    /// The copy of a manifest is not what was written.
+    BadManifestCopy,
+    /// A file of a backup is not what was copied.
+    BadBackup,
     /// A sync of a journal fails.
     FailedSync,
     /// A write to a journal ends in the middle with an error.
@@ -40,17 +45,19 @@ pub enum Tamper {
 
 impl Tamper {
     /// Every scenario.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::OldManifest,
         Self::FlippedFrame,
         Self::StaleFrames,
         Self::BadCopy,
+        Self::BadManifestCopy,
+        Self::BadBackup,
         Self::FailedSync,
         Self::TornWrite,
     ];
 }
 
-type Told<T = ()> = std::result::Result<T, Finding>;
+pub(super) type Told<T = ()> = std::result::Result<T, Finding>;
 
 /// Plays every scenario; the number of openings looked at.
 ///
@@ -66,12 +73,14 @@ fn tamper_with(tamper: Tamper, seed: u64) -> Told<u64> {
         Tamper::FlippedFrame => flipped_frame(seed),
         Tamper::StaleFrames => stale_frames(seed),
         Tamper::BadCopy => bad_copy(seed),
+        Tamper::BadManifestCopy => bad_manifest_copy(seed),
+        Tamper::BadBackup => bad_backup(seed),
         Tamper::FailedSync => failed_sync(seed),
         Tamper::TornWrite => torn_write(seed),
     }
 }
 
-fn options(disk: Arc<dyn Disk>) -> Options {
+pub(super) fn options(disk: Arc<dyn Disk>) -> Options {
     Store::options()
         .limits(Limited::Tiny.limits())
         .check_integrity(CheckIntegrity::Always)
@@ -79,18 +88,18 @@ fn options(disk: Arc<dyn Disk>) -> Options {
 }
 
 /// A step that has to work for the scenario to mean anything.
-fn must<T>(doing: &'static str, done: Result<T>) -> Told<T> {
+pub(super) fn must<T>(doing: &'static str, done: Result<T>) -> Told<T> {
     done.map_err(|e| Finding::error(Rule::Acted, doing, &e))
 }
 
-fn born(seed: u64) -> Told<SimDisk> {
+pub(super) fn born(seed: u64) -> Told<SimDisk> {
     let disk = SimDisk::new(seed);
     let made = disk.mkdir(Path::new("/data")).and_then(|()| disk.sync_dir(Path::new("/")));
     must("make a directory", made.map_err(|e| Error::io("create", "/data", e)))?;
     Ok(disk)
 }
 
-fn create(disk: &SimDisk) -> Told<(Store, StreamId)> {
+pub(super) fn create(disk: &SimDisk) -> Told<(Store, StreamId)> {
     let store = must("create", options(Arc::new(disk.clone())).create(root()))?;
     let stream = must("create a stream", store.create_stream("s"))?;
     Ok((store, stream))
@@ -101,7 +110,7 @@ fn record(byte: u8) -> Vec<u8> {
     vec![byte; 40]
 }
 
-fn append(store: &Store, stream: StreamId, byte: u8, level: Level) -> Result<()> {
+pub(super) fn append(store: &Store, stream: StreamId, byte: u8, level: Level) -> Result<()> {
     let accepted = store.append(vec![Append { stream, payload: record(byte) }])?;
     store.wait(&accepted.ticket, level)
 }
@@ -110,12 +119,12 @@ fn records_of(content: &Content) -> Vec<Bytes> {
     content.streams.values().flat_map(|(_, records)| records.clone()).collect()
 }
 
-fn read_file(disk: &SimDisk, path: &Path) -> Told<Vec<u8>> {
+pub(super) fn read_file(disk: &SimDisk, path: &Path) -> Told<Vec<u8>> {
     let read = disk.open(path, Access::Read).and_then(|file| read_whole(&*file, 64 << 20));
     must("read a file", read.map_err(|e| Error::io("read", path.display(), e)))
 }
 
-fn write_file(disk: &SimDisk, path: &Path, bytes: &[u8], offset: u64) -> Told {
+pub(super) fn write_file(disk: &SimDisk, path: &Path, bytes: &[u8], offset: u64) -> Told {
     let write = || {
         let file = disk.open(path, Access::ReadWrite)?;
         write_all_at(&*file, bytes, offset)?;

@@ -64,7 +64,9 @@ impl Store {
         self.core().disk.mark(Step::CloseSync);
         let finished = writer.journal.finish().inspect_err(|e| self.note_journal_failure(e))?;
         self.forget_journals()?;
-        let spent = self.spent(&finished)?;
+        // While a copy is being made, journals stay for the next opening.
+        let right = super::retain::may_remove(self.core())?;
+        let spent = if right.is_some() { self.spent(&finished)? } else { Vec::new() };
         let needed = self.needed_of_ours(&writer.streams.lock(), None)?;
         let me = self.core().check_write("close")?;
         let committed = self.transact(Step::CloseCommit, |w| {

@@ -74,6 +74,8 @@ impl Store {
         if gone.is_empty() {
             return Ok(());
         }
+        // A copy that is being made reads them: they go with a later call.
+        let Some(_right) = super::retain::may_remove(self.core())? else { return Ok(()) };
         self.core().transact(Step::JournalForget, |w| {
             for key in &gone {
                 w.remove::<JournalRow>(key)?;

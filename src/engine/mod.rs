@@ -21,6 +21,7 @@
 
 mod account;
 mod append;
+mod backup;
 mod ballast;
 mod checkpoint;
 mod claim;
@@ -44,6 +45,7 @@ mod pack;
 mod publish;
 mod reclaim;
 mod recover;
+mod retain;
 mod retire;
 mod seal;
 mod sealer;
@@ -61,6 +63,7 @@ mod worker;
 pub use crate::manifest::Compacted;
 pub use account::Accounts;
 pub use append::{Accepted, Append};
+pub use backup::{Backup, BackupOptions, BackupProgress};
 pub use checkpoint::Checkpoint;
 pub use claim::{Claim, ClaimHeld};
 pub use condition::{Attempt, Outcome};

@@ -128,12 +128,12 @@ fn sync_folders(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
 /// Nothing may be there but what an interrupted creation left.
 fn check_birthplace(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
     let entries = disk.list(root).map_err(|e| Error::io("create", root.display(), e))?;
+    if entries.iter().any(|entry| entry.name == layout::MANIFEST) {
+        let cause = "a store is there already, and was left as it is";
+        return Err(Error::new(ErrorKind::Exists, "create", root.display(), cause));
+    }
     for entry in &entries {
-        if entry.name == layout::MANIFEST {
-            let cause = "a store is there already, and was left as it is";
-            return Err(Error::new(ErrorKind::Exists, "create", root.display(), cause));
-        }
-        if !layout::TOP.contains(&entry.name.as_str()) {
+        if entry.name == layout::BACKUP || !layout::TOP.contains(&entry.name.as_str()) {
             let cause = format!("it holds {:?}, which is no part of a store", entry.name);
             return Err(Error::invalid("create", root.display(), cause));
         }
@@ -210,6 +210,11 @@ pub(super) fn check_root(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -
     let manifest = layout::manifest(root);
     let found = disk.meta(&manifest).map_err(|e| Error::io("open", manifest.display(), e))?;
     if found.is_none() {
+        let backup = layout::backup(root);
+        let marker = disk.meta(&backup).map_err(|e| Error::io("open", root.display(), e))?;
+        if marker.is_some() {
+            return none("a backup into it was never finished; make it again");
+        }
         if has_evidence(disk, root)? {
             let cause = "the store stands but its manifest is gone; put it back, or salvage";
             return Err(Error::new(ErrorKind::ManifestLost, "open", manifest.display(), cause));

@@ -56,6 +56,8 @@ pub struct Reclaimed {
     pub orphan_bytes: u64,
     /// Whether the budget ended before the work.
     pub is_more_left: bool,
+    /// Whether condemned files were left because a backup is being made: call again.
+    pub is_held: bool,
 }
 
 impl Store {
@@ -115,6 +117,10 @@ fn unlink_condemned(
     if files.is_empty() && unlinking.is_empty() {
         return Ok(());
     }
+    let Some(_right) = super::retain::may_remove(core)? else {
+        (done.is_held, done.is_more_left) = (true, true);
+        return Ok(());
+    };
     if !Protection::CommitBeforeUnlink.is_on() {
         unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
     }
@@ -140,7 +146,8 @@ fn unlink_condemned(
 pub(super) fn finish_unlinks(core: &Core, cache: &FileCache) -> Result<Reclaimed> {
     let mut done = Reclaimed::default();
     let files = files_in(core, FileState::Unlinking, u64::MAX)?;
-    if !files.is_empty() {
+    let right = if files.is_empty() { None } else { super::retain::may_remove(core)? };
+    if right.is_some() {
         unlink(core, cache, &files, Step::OpenUnlink, &mut done)?;
         forget(core, &files)?;
     }

@@ -89,7 +89,11 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
         // P7: what lies behind the damage may name them, and stays with them.
         stale.clear();
     }
-    let taken = TakeOver { me, dead: &dead, found: &found, stale: &stale, cuts: &cuts, is_aside };
+    // A copy of the store is being made: journals that nobody needs go later.
+    let right = super::retain::may_remove(core)?;
+    let is_held = right.is_none();
+    let taken =
+        TakeOver { me, dead: &dead, found: &found, stale: &stale, cuts: &cuts, is_aside, is_held };
     let adopted = taken.commit(core, &streams)?;
     recovery.ended = dead.iter().map(|dead| dead.owner).collect();
     match sweep_ended(core, &living) {
@@ -238,6 +242,8 @@ struct TakeOver<'a> {
     cuts: &'a [Cursor],
     /// Something was set aside: nothing that was read is let go.
     is_aside: bool,
+    /// Nor while a copy of the store is made.
+    is_held: bool,
 }
 
 impl TakeOver<'_> {
@@ -248,7 +254,9 @@ impl TakeOver<'_> {
             .flat_map(|(_, end)| end.tail.iter().map(|record| record.source))
             .collect();
         let is_kept = |one: &Found| {
-            self.is_aside || needed.contains(&Source::Adopted { owner: one.owner, n: one.n })
+            self.is_aside
+                || self.is_held
+                || needed.contains(&Source::Adopted { owner: one.owner, n: one.n })
         };
         let is_idle = self.dead.is_empty() && self.found.is_empty() && self.stale.is_empty();
         if !is_idle {

@@ -71,6 +71,8 @@ fn take_over(core: &Core, dead: &[Dead], recovery: &mut Recovery) -> Result<Vec<
         }
     }
     recovery.journals += taken.len() as u64;
+    // While a copy is being made, what nobody needs stays for a later opening.
+    let right = super::retain::may_remove(core)?;
     let committed = core.transact(Step::OpenTakeOver, |w| {
         let mut ended = Vec::new();
         for owner in &owners {
@@ -96,7 +98,7 @@ fn take_over(core: &Core, dead: &[Dead], recovery: &mut Recovery) -> Result<Vec<
             row.state = one.state.clone();
             add(&mut row.needed, &one.lasts);
             trim(w, &mut row.needed)?;
-            if is_spent(&row) {
+            if is_spent(&row) && right.is_some() {
                 w.remove::<JournalRow>(&one.key)?;
                 gone.push(one.key);
             } else {

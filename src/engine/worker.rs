@@ -125,6 +125,11 @@ impl Drop for Over<'_> {
     }
 }
 
+/// Lets others go on.
+pub(super) fn pause(millis: u64) {
+    thread::sleep(Duration::from_millis(millis));
+}
+
 fn run(signal: &Signal, weak: &Weak<Inner>, period: Duration) {
     let _over = Over(signal);
     while signal.wait(period) {

@@ -22,8 +22,13 @@ pub const TMP: &str = "tmp";
 /// One lock file for each living owner.
 pub const OWNERS: &str = "owners";
 
+/// Stands in a backup: the store that it is one of, and the commit at which it was made. Without a
+/// manifest beside it the first backup was never finished.
+pub const BACKUP: &str = "BACKUP";
+
 /// Everything that stands directly in a store directory.
-pub const TOP: &[&str] = &[MANIFEST, HEAD, HEAD_NEXT, BALLAST, JOURNAL, SEALED, TMP, OWNERS];
+pub const TOP: &[&str] =
+    &[MANIFEST, HEAD, HEAD_NEXT, BALLAST, BACKUP, JOURNAL, SEALED, TMP, OWNERS];
 
 /// What a single-file store is called until it is whole: its name and this, beside it.
 pub const NEWBORN_SUFFIX: &str = ".sealstone-new";
@@ -64,6 +69,11 @@ pub fn newborn(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(NEWBORN_SUFFIX);
     path.with_file_name(name)
+}
+
+/// Where a backup says that it is one.
+pub fn backup(root: &Path) -> PathBuf {
+    root.join(BACKUP)
 }
 
 /// The folder of journals.

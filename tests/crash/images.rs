@@ -7,17 +7,21 @@ use sealstone::vfs::Step;
 const LOOK: Budget =
     Budget { posix: 3, ext4: 1, kill: 1, depth: Depth { one_in: 5, cuts: 3, each: 1, levels: 2 } };
 
+/// For what has many events: few crashes at each.
+const THIN: Budget =
+    Budget { posix: 2, ext4: 1, kill: 0, depth: Depth { one_in: 6, cuts: 2, each: 1, levels: 2 } };
+
 fn cut(ops: &str) -> Tally {
-    cut_up_to(ops, 250)
+    cut_with(ops, 250, LOOK)
 }
 
-fn cut_up_to(ops: &str, images: u64) -> Tally {
+fn cut_with(ops: &str, images: u64, budget: Budget) -> Tally {
     let history = History::tiny(11, ops).unwrap();
     if let Some(finding) = whole_trace(&history) {
         panic!("{finding}\n  trace of {history}");
     }
     let mut tally = Tally::up_to(images);
-    if let Err((case, finding)) = cut_history(&play(&history), LOOK, &mut tally) {
+    if let Err((case, finding)) = cut_history(&play(&history), budget, &mut tally) {
         panic!("{finding}\n  campaign --replay \"{case}\"");
     }
     assert!(tally.images > 50, "{} images of {history}", tally.images);
@@ -71,7 +75,7 @@ fn g9_g10_processes_that_die_leave_nothing_behind() {
 /// what recovers it is cut again?
 #[test]
 fn g3_g10_a_manifest_is_compacted_or_it_is_not() {
-    let tally = cut_up_to("!NNAGBPOF|M", 700);
+    let tally = cut_with("!NNAGBPOF|M", 400, THIN);
     assert!(tally.nested > 0);
     for step in [Step::ManifestCopy, Step::ManifestSwitch, Step::ManifestSyncDir] {
         assert!(tally.steps.contains_key(&step), "{} was not cut", step.name());
@@ -89,4 +93,21 @@ fn p2_p3_g1_g3_g6_one_file_obeys_the_same_rules() {
         }
         assert!(tally.images > 50, "{} images of {history}", tally.images);
     }
+}
+
+/// Is a backup that is cut anywhere the earlier one, or none, or the new one, whole; and does the
+/// next call finish it, cut again or not?
+#[test]
+fn p1_p3_g10_a_backup_is_the_earlier_one_or_the_new_one() {
+    let mut steps = cut_with("!NNAGBPO|b", 300, THIN).steps;
+    steps.extend(cut_with("!NNAGBPOAb|Pb", 400, THIN).steps);
+    for step in Step::ALL.iter().filter(|step| step.name().starts_with("backup.")) {
+        assert!(steps.contains_key(step), "{} was not cut", step.name());
+    }
+}
+
+/// Does a backup hold what it copies while that is retired and reclaimed, wherever it is cut?
+#[test]
+fn g8_a_backup_holds_what_it_copies() {
+    cut_with("!NNAGBO|m", 300, THIN);
 }

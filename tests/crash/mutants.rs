@@ -16,6 +16,9 @@ fn a_missing_protection_is_noticed() {
         Protection::SyncBeforeTrust,
         Protection::ExpectedCompared,
         Protection::NameNeverAgain,
+        Protection::DraftReadBack,
+        Protection::HoldWhileCopied,
+        Protection::VerifyBeforeSwitch,
     ] {
         let mutant = catch(protection, 1, 600);
         assert!(is_caught(&mutant), "{}", mutant.line());

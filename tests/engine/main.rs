@@ -2,6 +2,7 @@
 //! on the real one.
 #![cfg(feature = "sim")]
 
+mod backup;
 mod compact;
 mod pack;
 mod power;

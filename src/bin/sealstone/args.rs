@@ -94,6 +94,8 @@ pub enum Command {
     Cat(CatArgs),
     /// Compare everything that is stored with what the rows say, changing nothing
     Check(CheckArgs),
+    /// Make a directory a verified copy of a store, or bring the earlier backup there up to now
+    Backup(BackupArgs),
     /// Make the manifest as small as its rows; nobody may have the store open
     Compact(CompactArgs),
     /// Make a store directory into a store that is one file
@@ -122,6 +124,20 @@ pub struct CheckArgs {
     /// Look at rows, lengths and labels only, not at the content of sealed files
     #[arg(long)]
     pub fast: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The store's directory; it may be in use
+    pub store: PathBuf,
+    /// A new or empty directory, or an earlier backup of this store
+    pub to: PathBuf,
+    /// Look at length and label only of files that the earlier backup has, not at their content
+    #[arg(long)]
+    pub fast: bool,
+    /// Say what would be copied, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -251,7 +267,7 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     let Some(store) = std::env::var_os(STORE_VARIABLE).filter(|store| !store.is_empty()) else {
         return (given, false);
     };
-    let takes_store = ["import", "export", "info", "ls", "cat", "check", "compact"];
+    let takes_store = ["import", "export", "info", "ls", "cat", "check", "compact", "backup"];
     let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
     match given.iter().skip(1).position(is_command) {
         Some(at) => {

@@ -10,6 +10,8 @@ pub const DAMAGED: u8 = 4;
 /// The exit code that tells scripts what happened.
 pub fn exit_code(error: &Error) -> u8 {
     match error.kind() {
+        // Nothing is damaged: the target is somebody else's.
+        ErrorKind::Foreign if error.operation() == "back up" => 1,
         ErrorKind::Invalid => 2,
         ErrorKind::Damage
         | ErrorKind::ManifestLost
@@ -29,6 +31,9 @@ pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
         ErrorKind::NoStore => Some("`sealstone import STORE FILE` creates a store"),
         ErrorKind::InUse => {
             Some("wait for that process or end it; reading commands work beside it")
+        }
+        ErrorKind::Foreign | ErrorKind::Exists if error.operation() == "back up" => {
+            Some("give a new directory; what is there was left as it is")
         }
         ErrorKind::Exists if error.operation() == "record" => {
             Some("choose another --name, or give --replace to replace that recording")

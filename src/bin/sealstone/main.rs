@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod backup;
 mod cat;
 mod check;
 mod compact;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Ls(args) => ls::run(args, times, &mut output),
         Command::Cat(args) => cat::run(args, &mut output),
         Command::Check(args) => check::run(args, &mut output),
+        Command::Backup(args) => backup::run(args, &mut output),
         Command::Compact(args) => compact::run(args, &mut output),
         Command::Pack(args) => pack::run(args, true, &mut output),
         Command::Unpack(args) => pack::run(args, false, &mut output),

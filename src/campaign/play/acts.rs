@@ -57,6 +57,8 @@ impl Player {
             Shape::Kill => self.kill(),
             Shape::Fence => self.fence(),
             Shape::Compact => self.compact(),
+            Shape::Backup => self.back_up(false),
+            Shape::BackupBeside => self.back_up(true),
             Shape::Full => self.fill_disk(),
         }
     }

@@ -97,8 +97,8 @@ mod format_label {
 
 mod format_layout {
     pub use sealstone::format::layout::{
-        BALLAST, HEAD, HEAD_NEXT, JOURNAL, MANIFEST, NEWBORN_SUFFIX, OWNERS, SEALED, TMP, TOP,
-        ballast, folder_of, head, head_next, journal, journal_dir, manifest, newborn, owner_lock,
+        BACKUP, BALLAST, HEAD, HEAD_NEXT, JOURNAL, MANIFEST, NEWBORN_SUFFIX, OWNERS, SEALED, TMP, TOP,
+        backup, ballast, folder_of, head, head_next, journal, journal_dir, manifest, newborn, owner_lock,
         owners_dir, parent, parse_journal, parse_owner_lock, parse_sealed, parse_tmp, sealed,
         sealed_dir, sealed_folder, tmp, tmp_dir,
     };
@@ -157,7 +157,7 @@ mod sealed {
 
 mod engine {
     pub use sealstone::engine::{
-        Accepted, Accounts, Append, Attempt, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
+        Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
         Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing,
         Reclaimed, Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
     };
