@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use sealstone::campaign::{
-    Budget, Case, Depth, Faults, Finding, History, Mutant, Tally, catch, crash_loops, cut_history,
-    fault_sweep, is_caught, pairs, play, protections_in_use, random, replay, same_again, singles,
-    tamper_all, whole_trace,
+    Budget, Case, Depth, Faults, Finding, History, Limited, Mutant, Tally, catch, crash_loops,
+    crash_loops_in, cut_history, cut_packing, fault_sweep, is_caught, packings, pairs, play,
+    protections_in_use, random, replay, same_again, singles, tamper_all, whole_trace,
 };
 use sealstone::clock::monotonic_nanos;
 
@@ -68,6 +68,9 @@ const FAILURES_MAX: usize = 20;
 
 /// Everything a run shares between its workers.
 struct Shared {
+    /// Packed or unpacked, and cut while that is done.
+    packings: Vec<History>,
+    next_packing: AtomicUsize,
     histories: Vec<History>,
     next: AtomicUsize,
     is_over: AtomicBool,
@@ -121,13 +124,24 @@ impl Shared {
 
     fn work(&self) {
         let mut tally = Tally::default();
+        while let Some(history) =
+            self.packings.get(self.next_packing.fetch_add(1, Ordering::AcqRel))
+        {
+            let before = tally.images;
+            if let Err(finding) = cut_packing(history, BROAD, &mut tally) {
+                self.failed(Case::of(history), finding);
+            }
+            self.count(tally.images - before);
+        }
         while let Some(history) = self.next() {
             if let Some(finding) = whole_trace(&history) {
                 self.failed(Case::of(&history), finding);
                 continue;
             }
             let before = tally.images;
-            let budget = if history.cut.len() == 1 { DEEP } else { BROAD };
+            // What one file does differently shows in fewer images: most of its steps are commits.
+            let is_deep = history.cut.len() == 1 && history.limited != Limited::File;
+            let budget = if is_deep { DEEP } else { BROAD };
             if let Err((case, finding)) = cut_history(&play(&history), budget, &mut tally) {
                 self.failed(case, finding);
             }
@@ -149,6 +163,8 @@ fn campaign(arguments: &Arguments) -> bool {
         histories.clear();
     }
     let shared = Shared {
+        packings: if arguments.minutes > 0 { Vec::new() } else { packings(arguments.seed) },
+        next_packing: AtomicUsize::new(0),
         histories,
         next: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
@@ -188,8 +204,16 @@ fn is_long(arguments: &Arguments) -> bool {
 }
 
 /// Histories whose every operation fails in every way.
-const FAULTED: [&str; 7] =
-    ["!nn|nn", "!NNAB|AGBP", "!NNABOE|FV", "!NNABL|CRAB", "!NNAB|1S", "!NNAGB|cA", "|!N"];
+const FAULTED: [(&str, &str); 8] = [
+    ("tiny", "!nn|nn"),
+    ("tiny", "!NNAB|AGBP"),
+    ("tiny", "!NNABOE|FV"),
+    ("tiny", "!NNABL|CRAB"),
+    ("tiny", "!NNAB|1S"),
+    ("tiny", "!NNAGB|cA"),
+    ("tiny", "|!N"),
+    ("file", "!NAB|ABP"),
+];
 
 /// Sweeps faults over some histories.
 fn faults(arguments: &Arguments) -> bool {
@@ -198,9 +222,10 @@ fn faults(arguments: &Arguments) -> bool {
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads {
             scope.spawn(|| {
-                while let Some(ops) = FAULTED.get(next.fetch_add(1, Ordering::AcqRel)) {
+                while let Some((limits, ops)) = FAULTED.get(next.fetch_add(1, Ordering::AcqRel)) {
                     let mut faults = Faults::default();
-                    let swept = History::tiny(arguments.seed, ops)
+                    let swept = format!("{}:{limits}:{ops}", arguments.seed)
+                        .parse::<History>()
                         .map_err(|e| e.to_string())
                         .and_then(|h| fault_sweep(&h, 1, &mut faults).map_err(|f| f.to_string()));
                     if let Err(why) = &swept {
@@ -225,7 +250,8 @@ fn scenarios(seed: u64) -> bool {
         Some(finding) => Err(finding),
         None => tamper_all(seed),
     };
-    let looped = crash_loops(seed, 60);
+    let looped = crash_loops(seed, 60)
+        .and_then(|bytes| Ok(bytes + crash_loops_in(Limited::File, seed, 30)?));
     match (&tampered, &looped) {
         (Ok(looks), Ok(bytes)) => {
             println!("scenarios: {looks} openings told; 60 crash loops end at {bytes} bytes");

@@ -1,8 +1,9 @@
 //! Mutants: each protection is switched off in turn, and the campaign has to notice.
 
 use super::finding::{Finding, Rule};
-use super::history::{History, pairs, singles};
+use super::history::{History, Limited, pairs, singles};
 use super::nested::Depth;
+use super::packing::{cut_packing, packings};
 use super::play::play;
 use super::report::Tally;
 use super::slice::{Budget, cut_history};
@@ -35,9 +36,11 @@ impl Mutant {
     }
 }
 
-/// Every protection that has a use.
-pub fn protections_in_use() -> &'static [Protection] {
-    Protection::ALL
+/// Every protection that a crash, a meddler or a play can show the use of. A copy that is read back
+/// before it counts stands against a disk that lies while it is read: its own suite lies to it.
+pub fn protections_in_use() -> Vec<Protection> {
+    let here = |protection: &Protection| *protection != Protection::PackedVerified;
+    Protection::ALL.iter().copied().filter(here).collect()
 }
 
 const HUNT: Budget =
@@ -64,7 +67,11 @@ pub fn catch(protection: Protection, seed: u64, images_max: u64) -> Mutant {
     let began = monotonic_nanos();
     let off = switch_off(protection);
     let mut tally = Tally::up_to(images_max);
-    let (caught, case) = match hunt(seed, &mut tally) {
+    let found = match protection {
+        Protection::UnpackedSynced => hunt_packings(seed, &mut tally),
+        _ => hunt(seed, &mut tally),
+    };
+    let (caught, case) = match found {
         Some((finding, case)) => (Some(finding), case),
         None => (None, String::new()),
     };
@@ -73,12 +80,21 @@ pub fn catch(protection: Protection, seed: u64, images_max: u64) -> Mutant {
     Mutant { protection, caught, case, images: tally.images, seconds }
 }
 
+fn hunt_packings(seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
+    packings(seed).iter().find_map(|history| {
+        let finding = cut_packing(history, HUNT, tally).err()?;
+        Some((finding, format!("moving the store of {history}")))
+    })
+}
+
 fn hunt(seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
     if let Err(finding) = tamper_all(seed) {
         return Some((finding, "a scenario".to_owned()));
     }
-    let first: Vec<History> =
+    let mut first: Vec<History> =
         FIRST.iter().filter_map(|ops| History::tiny(seed, ops).ok()).collect();
+    let in_one_file = first.get(2).cloned();
+    first.extend(in_one_file.map(|history| History { limited: Limited::File, ..history }));
     // Plays cost next to nothing, crashes come after.
     for history in &first {
         if let Some(finding) = whole_trace(history) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::check::{Checked, verify_objects};
 use super::content::Content;
 use super::finding::{Finding, Rule};
-use super::history::History;
+use super::history::{History, Limited, Shape};
 use super::play::{options, play, root};
 use super::report::Tally;
 use super::slice::Budget;
@@ -23,6 +23,22 @@ struct Move<'h> {
     target: PathBuf,
     /// What the source shows.
     content: Digest,
+}
+
+/// What is packed, and what is unpacked: something of everything, left by a kill, and closed.
+const MOVED: [(Limited, &str); 3] = [
+    (Limited::Tiny, "!NNAGBLPCOEnHAGBk"),
+    (Limited::File, "!NNAGBLPCOEnHAGBk"),
+    (Limited::File, "!NNAGBPOFVAc"),
+];
+
+/// Histories whose stores are made into the other layout.
+pub fn packings(seed: u64) -> Vec<History> {
+    let shapes = |ops: &str| ops.chars().filter_map(Shape::of_code).collect();
+    let moved = MOVED.iter();
+    moved
+        .map(|&(limited, ops)| History { seed, limited, prefix: shapes(ops), cut: Vec::new() })
+        .collect()
 }
 
 /// Plays `history`, then makes its store into one of the other layout, cut at every event.

@@ -19,30 +19,43 @@ const WARM_UP: u64 = 12;
 /// What may come on top: redb gives pages back when it likes.
 const SLACK_BYTES: u64 = 256 << 10;
 
-fn options(disk: &SimDisk) -> Options {
+fn options(limited: Limited, disk: &SimDisk) -> Options {
     Store::options()
-        .limits(Limited::Tiny.limits())
+        .limits(limited.limits())
+        .layout(limited.layout())
         .check_integrity(CheckIntegrity::Always)
         .disk(Arc::new(disk.clone()))
 }
 
-/// Runs `loops` crash loops; the bytes that the store takes in the end.
+/// Runs `loops` crash loops on a store directory; the bytes that the store takes in the end.
 ///
 /// # Errors
 /// The rule that did not hold.
 pub fn crash_loops(seed: u64, loops: u64) -> std::result::Result<u64, Finding> {
+    crash_loops_in(Limited::Tiny, seed, loops)
+}
+
+/// The same on a store with these bounds, in its layout.
+///
+/// # Errors
+/// As there.
+pub fn crash_loops_in(
+    limited: Limited,
+    seed: u64,
+    loops: u64,
+) -> std::result::Result<u64, Finding> {
     let fail = |e| Finding::error(Rule::Space, "a crash loop", &e);
     let mut disk = SimDisk::new(seed);
     let made = disk.mkdir(Path::new("/data")).and_then(|()| disk.sync_dir(Path::new("/")));
     made.map_err(|e| Finding::new(Rule::Space, e))?;
-    options(&disk).create(root()).and_then(|store| store.close()).map_err(fail)?;
+    options(limited, &disk).create(root()).and_then(|store| store.close()).map_err(fail)?;
     let mut rng = Rng::new(seed);
     let (mut most, mut last) = (0, 0);
     for at in 0..loops {
         disk.restart_log();
-        work(&disk, &mut rng).map_err(fail)?;
+        work(limited, &disk, &mut rng).map_err(fail)?;
         disk = crashed(&disk, &mut rng);
-        last = tidy(&disk).map_err(fail)?;
+        last = tidy(limited, &disk).map_err(fail)?;
         if at < WARM_UP {
             most = most.max(last);
         } else if last > most + SLACK_BYTES {
@@ -53,8 +66,8 @@ pub fn crash_loops(seed: u64, loops: u64) -> std::result::Result<u64, Finding> {
     Ok(last)
 }
 
-fn work(disk: &SimDisk, rng: &mut Rng) -> Result<()> {
-    let store = options(disk).open(root())?;
+fn work(limited: Limited, disk: &SimDisk, rng: &mut Rng) -> Result<()> {
+    let store = options(limited, disk).open(root())?;
     let stream = store.create_stream("s")?;
     for _ in 0..4 + rng.index(8) {
         let payload = vec![rng.below(250) as u8; 50 + rng.index(900)];
@@ -84,8 +97,8 @@ fn crashed(disk: &SimDisk, rng: &mut Rng) -> SimDisk {
 }
 
 /// Recovers, retires everything, reclaims; what is left on the disk.
-fn tidy(disk: &SimDisk) -> Result<u64> {
-    let store = options(disk).open(root())?;
+fn tidy(limited: Limited, disk: &SimDisk) -> Result<u64> {
+    let store = options(limited, disk).open(root())?;
     let snapshot = store.snapshot()?;
     let streams = snapshot.list::<StreamRow>(.., usize::MAX)?;
     let leases = snapshot.list::<LeaseRow>(.., usize::MAX)?;

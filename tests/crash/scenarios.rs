@@ -1,7 +1,8 @@
 //! What no crash image shows: tampering, a drive that gives up, the space that crash loops take.
 
 use sealstone::campaign::{
-    Faults, History, crash_loops, fault_sweep, random, same_again, tamper_all,
+    Faults, History, Limited, crash_loops, crash_loops_in, fault_sweep, random, same_again,
+    tamper_all,
 };
 
 /// Is an older manifest refused, a flipped frame told, a stale one left alone, a bad copy noticed,
@@ -21,6 +22,25 @@ fn g8_crash_loops_do_not_grow_the_disk() {
     if let Err(finding) = crash_loops(5, 30) {
         panic!("{finding}");
     }
+}
+
+/// And the one file: does it stay as long as it was?
+#[test]
+fn g8_crash_loops_do_not_grow_the_one_file() {
+    if let Err(finding) = crash_loops_in(Limited::File, 5, 30) {
+        panic!("{finding}");
+    }
+}
+
+/// The same promise as below, where every failed call is one of the one file.
+#[test]
+fn p8_g14_g16_g19_a_failed_call_loses_nothing_in_one_file() {
+    let mut faults = Faults::default();
+    let history: History = "1:file:!NAB|ABP".parse().unwrap();
+    if let Err(finding) = fault_sweep(&history, 2, &mut faults) {
+        panic!("{finding}");
+    }
+    assert!(faults.struck > 10 && faults.halted > 0 && faults.told > 0, "{}", faults.table());
 }
 
 /// After any failed call: an error or success, a halt that is told, nothing acknowledged lost,
