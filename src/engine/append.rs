@@ -134,14 +134,15 @@ impl Store {
     }
 
     fn payloads(&self, group: Vec<Append>) -> Result<Vec<(StreamId, Payload, Option<LeaseId>)>> {
-        {
+        let inline_max = self.core().limits.payload_inline_bytes_max;
+        if group.iter().any(|one| one.payload.len() as u64 > inline_max) {
             // Known before anything is stored for it.
             let named: Vec<StreamId> = group.iter().map(|one| one.stream).collect();
             self.load_all(&mut self.writer("append")?.streams.lock(), &named)?;
         }
         let mut payloads = Vec::with_capacity(group.len());
         for one in group {
-            if one.payload.len() as u64 > self.core().limits.payload_inline_bytes_max {
+            if one.payload.len() as u64 > inline_max {
                 match self.put_payload(one.stream, one.payload) {
                     Ok((payload, lease)) => payloads.push((one.stream, payload, Some(lease))),
                     Err(e) => {

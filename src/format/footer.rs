@@ -8,6 +8,8 @@ use super::trailer::{TRAILER_ALIGN, Trailer};
 use crate::digest::{Digest, checksum};
 use crate::error::{Error, ErrorKind, Result};
 
+/// The codec of an extent whose stored bytes are the raw ones.
+pub const CODEC_NONE: u8 = 0;
 /// Length of an entry's fixed part.
 pub const ENTRY_BYTES: usize = 64;
 

@@ -1,11 +1,12 @@
-//! Builds one sealed file in tmp/: each byte is copied, checksummed and hashed once, and written in
-//! aligned slices. Memory: one slice, the footer so far, and at the end the label.
+//! Builds one sealed file in tmp/: each byte is copied and checksummed once, and written in aligned
+//! slices. Whoever adds an extent has hashed it: the file's own digest is over what names the extents.
+//! Memory: one slice, the footer so far, and at the end the label.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::slices::Slices;
-use crate::digest::{Digest, checksum};
+use crate::digest::{Digest, Hasher, checksum};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::footer::{ExtentAt, pad, push_entry};
 use crate::format::label::Label;
@@ -35,7 +36,8 @@ pub struct Built {
     pub tmp: PathBuf,
     /// Makes its path unique.
     pub unique: UniqueId,
-    /// Digest of its content: the label is not in it.
+    /// Digest of its header, footer and trailer, and by the extents' digests in the footer of all its
+    /// content: the label is not in it.
     pub digest: Digest,
     /// Length of the file, label included.
     pub len: u64,
@@ -51,6 +53,8 @@ pub struct Builder {
     out: Slices,
     unique: UniqueId,
     block_bytes: u32,
+    /// Takes in header, footer and trailer.
+    hasher: Hasher,
     /// Known once the first bytes of the first extent are.
     framing: Option<Framing>,
     /// Those bytes, until then.
@@ -99,6 +103,7 @@ impl Builder {
             out: Slices::new(Arc::clone(disk), file, path),
             unique,
             block_bytes,
+            hasher: Hasher::default(),
             framing: None,
             held: Vec::new(),
             current: None,
@@ -216,9 +221,12 @@ impl Builder {
             framing,
             footer_crc: checksum(&self.footer),
         };
+        let trailer_bytes = trailer.to_bytes();
         self.out.put(&self.footer)?;
-        self.out.put(&trailer.to_bytes())?;
-        let digest = self.out.content_digest();
+        self.out.put(&trailer_bytes)?;
+        self.hasher.update(&self.footer);
+        self.hasher.update(&trailer_bytes);
+        let digest = self.hasher.finish();
         self.out.put(&label.to_bytes(&digest, trailer.content_len)?)?;
         let len = self.out.sync()?;
         let stored: u64 = self.extents.iter().map(|extent| extent.stored_len).sum();
@@ -235,7 +243,9 @@ impl Builder {
     /// Fixes the seed by the first stored bytes, and writes the header.
     fn start(&mut self, first_stored: &[u8]) -> Result<Framing> {
         let framing = Framing { block_bytes: self.block_bytes, seed: seed_of(first_stored) };
-        self.out.put(&framing.header())?;
+        let header = framing.header();
+        self.out.put(&header)?;
+        self.hasher.update(&header);
         self.framing = Some(framing);
         if let Some(current) = &mut self.current {
             current.crc = framing.block_checksum(current.offset);

@@ -4,7 +4,7 @@
 use super::reader::{RUN_BYTES, Reader};
 use crate::digest::{Digest, Hasher};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::footer::Footer;
+use crate::format::footer::{CODEC_NONE, ExtentAt, Footer};
 use crate::format::label::{LABEL_BODY_BYTES_MAX, LABEL_END_BYTES, Label, LabelEnd};
 use crate::format::sealed::{Framing, HEADER_BYTES};
 use crate::format::trailer::{TRAILER_BYTES, Trailer};
@@ -37,32 +37,48 @@ impl Reader {
         Label::from_bytes(&end, &body).map_err(|e| self.placed(end.content_len, e))
     }
 
-    /// Reads the whole content and compares its digest. When it differs, finds the place.
+    /// Reads the whole content: every block against its checksum, every extent that is stored as it is
+    /// against its digest, and what names them against `digest`. The place is told.
+    ///
+    /// An extent behind a codec has the digest of other bytes than the stored ones: whoever decodes
+    /// it compares.
     ///
     /// # Errors
     /// `Damage`; `NewerFormat`; `Io`.
     pub fn verify(&self, digest: &Digest) -> Result<()> {
-        let content_len = self.trailer()?.content_len;
-        let mut hasher = Hasher::default();
-        let mut buffer = vec![0; RUN_BYTES.min(content_len) as usize];
-        let mut at = 0;
-        while at < content_len {
-            let piece = &mut buffer[..RUN_BYTES.min(content_len - at) as usize];
-            self.fill(piece, at)?;
-            hasher.update(piece);
-            at += piece.len() as u64;
+        self.header()?;
+        let footer = self.footer()?;
+        for described in &footer.extents {
+            self.verify_extent(&described.extent)?;
         }
+        let trailer = self.trailer()?;
+        let mut hasher = Hasher::default();
+        hasher.update(&self.bytes(0..HEADER_BYTES as u64)?);
+        hasher.update(&self.bytes(trailer.footer_offset..trailer.content_len)?);
         let found = hasher.finish();
         if found == *digest {
             return Ok(());
         }
-        self.header()?;
-        for described in self.footer()?.extents {
-            self.read_through(described.extent.offset, described.extent.stored_len)?;
-        }
         let cause =
             format!("the content is whole but another: its digest is {found}, not {digest}");
         Err(Error::damage("verify", self.path.display(), cause))
+    }
+
+    fn verify_extent(&self, extent: &ExtentAt) -> Result<()> {
+        let mut hasher = Hasher::default();
+        let is_plain = extent.codec == CODEC_NONE;
+        self.read_through(extent.offset, extent.stored_len, &mut |piece| {
+            if is_plain {
+                hasher.update(piece);
+            }
+        })?;
+        let found = hasher.finish();
+        if is_plain && (found != extent.digest || extent.len != extent.stored_len) {
+            let named = extent.digest;
+            let cause = format!("the extent is whole but another: it is {found}, not {named}");
+            return Err(Error::damage("verify", self.at(extent.offset), cause));
+        }
+        Ok(())
     }
 
     fn header(&self) -> Result<Framing> {

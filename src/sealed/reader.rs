@@ -21,7 +21,7 @@ pub struct Expect {
     /// Length of the file.
     pub len: Option<u64>,
     /// Digest of its content. Compared with the label, which costs one small read; only where that
-    /// is damaged the content is hashed.
+    /// is damaged all of the content is read.
     pub digest: Option<Digest>,
     /// The store that asks: tells a file of another store from damage.
     pub store: Option<StoreId>,
@@ -188,13 +188,18 @@ impl Reader {
         Err(Error::damage("read", self.at(at), cause))
     }
 
-    /// Verifies an extent without holding more of it than a run of blocks.
-    pub(super) fn read_through(&self, offset: u64, stored_len: u64) -> Result<()> {
+    /// Verifies an extent's blocks and shows them, without holding more of it than a run of them.
+    pub(super) fn read_through(
+        &self,
+        offset: u64,
+        stored_len: u64,
+        show: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
         let step = self.blocks_at_a_time() * u64::from(self.framing.block_bytes);
         let mut from = 0;
         while from < stored_len {
             let to = from.saturating_add(step).min(stored_len);
-            self.read_range(offset, stored_len, from..to)?;
+            show(&self.read_range(offset, stored_len, from..to)?);
             from = to;
         }
         Ok(())

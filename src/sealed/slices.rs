@@ -1,9 +1,9 @@
-//! The file under a builder: gathers aligned slices, hashes each once and writes it.
+//! The file under a builder: gathers aligned slices and writes them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::digest::{Digest, Hasher, checksum_more};
+use crate::digest::checksum_more;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protection::Protection;
 use crate::vfs::{AlignedBuffer, Disk, File, Step, write_all_at};
@@ -19,11 +19,6 @@ pub(super) struct Slices {
     path: PathBuf,
     pid: u32,
     slice: AlignedBuffer,
-    /// Bytes of the slice that are hashed, or are no content.
-    hashed: usize,
-    hasher: Hasher,
-    /// Behind the content nothing is hashed.
-    content_ended: bool,
     written: u64,
     failed: Option<Error>,
     synced: bool,
@@ -37,9 +32,6 @@ impl Slices {
             file,
             path,
             slice: AlignedBuffer::with_capacity(SLICE_BYTES),
-            hashed: 0,
-            hasher: Hasher::default(),
-            content_ended: false,
             written: 0,
             failed: None,
             synced: false,
@@ -72,29 +64,14 @@ impl Slices {
         Ok(crc)
     }
 
-    fn hash(&mut self) {
-        if !self.content_ended {
-            self.hasher.update(&self.slice.as_slice()[self.hashed..]);
-        }
-        self.hashed = self.slice.len();
-    }
-
-    pub(super) fn content_digest(&mut self) -> Digest {
-        self.hash();
-        self.content_ended = true;
-        self.hasher.finish()
-    }
-
     fn write_slice(&mut self) -> Result<()> {
         self.check()?;
-        self.hash();
         if let Err(e) = write_all_at(&*self.file, self.slice.as_slice(), self.written) {
             // After an error on a file that writing it began, nothing is written to it again.
             return Err(self.fail("write", e));
         }
         self.written += self.slice.len() as u64;
         self.slice.clear();
-        self.hashed = 0;
         Ok(())
     }
 

@@ -72,7 +72,7 @@ mod format_column_row_payload {
 
 mod format_footer {
     pub use sealstone::format::footer::{
-        Described, ENTRY_BYTES, ExtentAt, Footer, pad, push_entry,
+        CODEC_NONE, Described, ENTRY_BYTES, ExtentAt, Footer, pad, push_entry,
     };
 }
 
@@ -97,10 +97,10 @@ mod format_label {
 
 mod format_layout {
     pub use sealstone::format::layout::{
-        BACKUP, BALLAST, HEAD, HEAD_NEXT, JOURNAL, MANIFEST, NEWBORN_SUFFIX, OWNERS, SEALED, TMP, TOP,
-        backup, ballast, folder_of, head, head_next, journal, journal_dir, manifest, newborn, owner_lock,
-        owners_dir, parent, parse_journal, parse_owner_lock, parse_sealed, parse_tmp, sealed,
-        sealed_dir, sealed_folder, tmp, tmp_dir,
+        BACKUP, BALLAST, HEAD, HEAD_NEXT, JOURNAL, MANIFEST, NEWBORN_SUFFIX, OWNERS, SEALED, TMP,
+        TOP, backup, ballast, folder_of, head, head_next, journal, journal_dir, manifest, newborn,
+        owner_lock, owners_dir, parent, parse_journal, parse_owner_lock, parse_sealed, parse_tmp,
+        sealed, sealed_dir, sealed_folder, tmp, tmp_dir,
     };
 }
 
@@ -157,9 +157,10 @@ mod sealed {
 
 mod engine {
     pub use sealstone::engine::{
-        Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Budget, Checkpoint, ChunkBuild, Claim, ClaimHeld,
-        Compacted, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing,
-        Reclaimed, Recovery, Retired, Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
+        Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Budget,
+        Checkpoint, ChunkBuild, Claim, ClaimHeld, Compacted, Health, Info, Layout, NewObject,
+        OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed, Recovery, Retired, Sealer,
+        Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
     };
 }
 

@@ -42,6 +42,7 @@ shared! {
     sealstone::engine::Reclaimed,
     sealstone::engine::Recovery,
     sealstone::engine::Retired,
+    sealstone::engine::Sealer,
     sealstone::engine::Sealing,
     sealstone::engine::Stats,
     sealstone::engine::Store,
