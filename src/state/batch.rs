@@ -143,7 +143,8 @@ impl Batch {
     /// Each leaves everything as it was: `Conflict` where something else stands than was expected
     /// ([`Present::of`](super::Present::of) says what); `Invalid` for a blank name, a name that is
     /// changed twice, an empty batch, and a type whose values do not read back from bytes without
-    /// a description (such keep their own format: put them as bytes); `LimitExceeded` above
+    /// a description, or whose shape is not known as a whole, for it takes no made-up value or is
+    /// too large (such keep their own format: put them as bytes); `LimitExceeded` above
     /// [`NAME_BYTES_MAX`], [`VALUE_BYTES_MAX`], [`BATCH_CHANGES_MAX`] or [`BATCH_BYTES_MAX`];
     /// `DiskFull`, unless it only removes; `ReadOnly`. `OutcomeUnknown` after which the store has
     /// halted and everything or nothing of it took place.
