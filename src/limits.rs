@@ -48,6 +48,11 @@ pub struct Limits {
     pub head_commits: u64,
     /// Replaced values kept for each name of the state.
     pub history_max: u64,
+    /// A snapshot of the rows is written after so many publications; 0 is never. One at close, and
+    /// one when a recording ends, is written all the same.
+    pub snapshot_publications: u64,
+    /// The longest chain of snapshots, a base and what changed since; 0 writes none at all.
+    pub snapshot_chain_max: u64,
     /// Receipts kept.
     pub receipts_max: u64,
     /// Rows of ended owners kept.
@@ -79,6 +84,8 @@ impl Default for Limits {
             low_water_bytes: 16 * MIB,
             head_commits: 16,
             history_max: 8,
+            snapshot_publications: 256,
+            snapshot_chain_max: 32,
             receipts_max: 10_000,
             owners_max: 10_000,
             background: true,

@@ -52,6 +52,10 @@ protections! {
     UnpackedSynced = "unpacked_synced",
     HoldWhileCopied = "hold_while_copied",
     VerifyBeforeSwitch = "verify_before_switch",
+    SnapshotEdges = "snapshot_edges",
+    SnapshotGap = "snapshot_gap",
+    SnapshotChainKept = "snapshot_chain_kept",
+    HeadSyncedAtOpen = "head_synced_at_open",
 }
 
 #[cfg(feature = "sim")]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sealstone::campaign::{
     Budget, Case, Depth, Faults, Finding, History, Limited, Mutant, Tally, catch, crash_loops,
     crash_loops_in, cut_history, cut_packing, fault_sweep, is_caught, packings, pairs, play,
-    protections_in_use, random, replay, same_again, singles, tamper_all, whole_trace,
+    protections_in_use, random, replay, salvage_all, same_again, singles, tamper_all, whole_trace,
 };
 use sealstone::clock::monotonic_nanos;
 
@@ -266,6 +266,24 @@ fn scenarios(seed: u64) -> bool {
     }
 }
 
+/// Takes the manifest of images away, and looks at what salvage brings back.
+fn salvages(arguments: &Arguments) -> bool {
+    match salvage_all(arguments.seed, 2, 2) {
+        Ok(done) => {
+            println!(
+                "salvage: {} images without their manifest: {} whole, {} with what is unconfirmed \
+                 or lost, {} not born yet",
+                done.images, done.whole, done.listed, done.unborn
+            );
+            true
+        }
+        Err((case, finding)) => {
+            println!("FAILED {finding}\n  (a salvage of \"{case}\")");
+            false
+        }
+    }
+}
+
 /// Images after which a mutant counts as not caught.
 const MUTANT_IMAGES_MAX: u64 = 20_000;
 
@@ -328,9 +346,10 @@ fn main() -> ExitCode {
     let went_well = match (arguments.mutants, arguments.slice.as_str()) {
         (true, _) => mutants(&arguments),
         (false, "faults") => faults(&arguments),
-        (false, "few") => scenarios(arguments.seed) & campaign(&arguments),
+        (false, "few") => scenarios(arguments.seed) & salvages(&arguments) & campaign(&arguments),
         (false, _) => {
-            let crashed = scenarios(arguments.seed) & campaign(&arguments);
+            let looked = scenarios(arguments.seed) & salvages(&arguments);
+            let crashed = looked & campaign(&arguments);
             crashed & (is_long(&arguments) || faults(&arguments) & mutants(&arguments))
         }
     };

@@ -105,7 +105,7 @@ impl Judge<'_> {
     }
 
     /// Which allowed state `content` is, in words, or why it is none.
-    fn explain(&self, content: &Content) -> std::result::Result<String, String> {
+    pub(super) fn explain(&self, content: &Content) -> std::result::Result<String, String> {
         if let Some(opened) = self.opened {
             return match content.digest() == opened {
                 true => Ok("as recovery showed".to_owned()),

@@ -55,6 +55,7 @@ rules! {
     Baseline = "handles and locks": "G19: after an error handles and locks are back at their baseline.",
     Space = "space is bounded": "G8: crash loops do not grow the disk.",
     Backup = "a backup is whole": "P1, P3: a backup cut anywhere is the earlier one or the new one.",
+    Salvage = "salvage": "G25: what salvage brings back is a state that was, and what it lists.",
     Replay = "the same again": "G4: equal seeds and equal calls give equal runs.",
 }
 

@@ -14,6 +14,8 @@
 //!   ever `case`.
 //! - The checker knows nothing of how the store works: it compares what a store shows with a model
 //!   of what was acknowledged `model`, and asks the rows whether their bytes are there `check`.
+//! - What salvage brings back of an image without its manifest is the state of a commit, and what it
+//!   lists besides `salvaged`.
 //! - A rule that no mutant breaks is no rule: each protection is switched off in turn `mutants`.
 
 mod case;
@@ -30,6 +32,7 @@ mod nested;
 mod packing;
 mod play;
 mod report;
+mod salvaged;
 mod shapes;
 mod slice;
 mod space;
@@ -49,6 +52,7 @@ pub use nested::Depth;
 pub use packing::{cut_packing, packings};
 pub use play::{Run, play};
 pub use report::{Tally, outcome_name};
+pub use salvaged::{Salvages, salvage_all, salvage_history};
 pub use slice::{Budget, cut_history};
 pub use space::{crash_loops, crash_loops_in};
 pub use tamper::{Tamper, tamper_all};

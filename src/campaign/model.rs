@@ -60,6 +60,8 @@ pub struct Model {
     pub counters: CountersRow,
     /// What the backup shows that was acknowledged last.
     pub backup: Option<Arc<Model>>,
+    /// The commit that the newest snapshot of the rows covers; 0 for none.
+    pub covered: u64,
     /// The payload of every lease the journal holds is not modelled; their number at most is.
     pub large: u64,
 }

@@ -6,6 +6,7 @@ use super::nested::Depth;
 use super::packing::{cut_packing, packings};
 use super::play::play;
 use super::report::Tally;
+use super::salvaged::salvage_without;
 use super::slice::{Budget, cut_history};
 use super::tamper::tamper_all;
 use super::trace::check_trace;
@@ -69,7 +70,7 @@ pub fn catch(protection: Protection, seed: u64, images_max: u64) -> Mutant {
     let mut tally = Tally::up_to(images_max);
     let found = match protection {
         Protection::UnpackedSynced => hunt_packings(seed, &mut tally),
-        _ => hunt(seed, &mut tally),
+        _ => hunt(protection, seed, &mut tally),
     };
     let (caught, case) = match found {
         Some((finding, case)) => (Some(finding), case),
@@ -87,7 +88,10 @@ fn hunt_packings(seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
     })
 }
 
-fn hunt(seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
+fn hunt(protection: Protection, seed: u64, tally: &mut Tally) -> Option<(Finding, String)> {
+    if let Some((case, finding)) = salvage_without(protection, seed) {
+        return Some((finding, format!("salvage of {case}")));
+    }
     if let Err(finding) = tamper_all(seed) {
         return Some((finding, "a scenario".to_owned()));
     }

@@ -11,7 +11,7 @@ use super::model::{Model, Survivors};
 use crate::engine::{Claim, Options, Store};
 use crate::error::{Error, Result};
 use crate::journal::Ticket;
-use crate::manifest::{CheckIntegrity, Reading};
+use crate::manifest::{CheckIntegrity, Reading, SnapshotRow};
 use crate::vfs::Disk;
 use crate::vfs::sim::{EventLog, Fault, FaultKind, Rng, SimDisk};
 
@@ -227,6 +227,8 @@ impl Player {
             && let Ok(counters) = snapshot.counters()
         {
             self.model.counters = counters;
+            let newest = snapshot.last::<SnapshotRow>(..).ok().flatten();
+            self.model.covered = newest.map_or(0, |(covers, _)| covers);
         }
         self.states.push(Arc::new(self.model.clone()));
         self.world.note(Mark::Ended(self.states.len() - 2).to_note());

@@ -62,6 +62,7 @@ shapes! {
     Compact = 'M': "Close, compact the manifest, open.",
     Backup = 'b': "Back up, onto nothing or onto the backup before.",
     BackupBeside = 'm': "Back up, and retire and reclaim meanwhile.",
+    Snapshot = 's': "Write a snapshot of the rows.",
     Full = 'd': "Fill the disk until intake is refused, then give space back.",
 }
 

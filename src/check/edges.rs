@@ -4,11 +4,11 @@
 use super::look::{Look, place_of};
 use super::report::Severity;
 use super::rows::each;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ids::ObjectId;
 use crate::manifest::{
-    CheckpointRow, ChunkRow, DigestRow, EdgeKey, EdgeRow, FileObjectRow, HistoryRow, JournalRow,
-    Key, LeaseRow, NameRow, ObjectRow, Place, Raw, Reading, Row, Snapshot, from_value,
+    DigestRow, EdgeKey, EdgeRow, FileObjectRow, ObjectRow, Place, Raw, Reading, Snapshot,
+    edges_of_value,
 };
 
 /// Looks at edges, digests and file_objects.
@@ -62,28 +62,9 @@ fn refers(snapshot: &Snapshot, edge: &EdgeKey) -> Option<bool> {
         Some(value) => value,
         None => return Some(false),
     };
-    let in_row = |table| edge.table == table;
-    if in_row(ChunkRow::TABLE) {
-        names::<ChunkRow>(edge, &value)
-    } else if in_row(CheckpointRow::TABLE) {
-        names::<CheckpointRow>(edge, &value)
-    } else if in_row(LeaseRow::TABLE) {
-        names::<LeaseRow>(edge, &value)
-    } else if in_row(JournalRow::TABLE) {
-        names::<JournalRow>(edge, &value)
-    } else if in_row(NameRow::TABLE) {
-        names::<NameRow>(edge, &value)
-    } else if in_row(HistoryRow::TABLE) {
-        names::<HistoryRow>(edge, &value)
-    } else {
-        Some(false)
+    match edges_of_value(edge.table, &edge.key, &value) {
+        Ok(objects) => Some(objects.contains(&edge.object)),
+        Err(e) if e.kind() == ErrorKind::Unsupported => Some(false),
+        Err(_) => None,
     }
-}
-
-fn names<R: Row>(edge: &EdgeKey, value: &[u8]) -> Option<bool> {
-    R::Key::from_bytes(&edge.key).ok()?;
-    let row = from_value::<R>(&edge.key, value).ok()?;
-    let mut found = false;
-    row.edges(&mut |object| found |= object == edge.object);
-    Some(found)
 }

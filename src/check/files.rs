@@ -10,7 +10,7 @@ use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, Edge, FileRow, FileState, HistoryKey, HistoryRow, Key, LeaseRow,
-    NameKey, NameRow, ObjectRow, Place, Reading, Row, Snapshot,
+    NameKey, NameRow, ObjectRow, Place, Reading, Row, Snapshot, SnapshotRow,
 };
 use crate::sealed::{Expect, Reader};
 use std::path::PathBuf;
@@ -226,6 +226,9 @@ fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
     } else if edge.table == HistoryRow::TABLE {
         let key = HistoryKey::from_bytes(&edge.key).ok();
         key.map(|key| format!("generation {} of {:?}", key.generation, key.name))
+    } else if edge.table == SnapshotRow::TABLE {
+        let key = <SnapshotRow as Row>::Key::from_bytes(&edge.key).ok();
+        key.map(|commit| format!("the snapshot of commit {commit}, for salvage alone"))
     } else {
         None
     };

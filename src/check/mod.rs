@@ -23,8 +23,10 @@ mod owners;
 mod report;
 mod rows;
 mod run;
+mod salvage;
 mod streams;
 mod values;
 
 pub use report::{Finding, LookedAt, Report, Severity};
 pub use run::{CheckOptions, Progress, check};
+pub use salvage::{Lost, SalvageOptions, Salvaged, Unconfirmed, salvage};

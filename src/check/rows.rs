@@ -8,11 +8,11 @@ use super::look::{Look, place_of};
 use super::report::Severity;
 use crate::digest::Digest;
 use crate::error::Result;
-use crate::ids::{FileId, LeaseId, ObjectId, RecordingId};
+use crate::ids::{CommitSeq, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, HistoryRow, InlineRow,
     JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, Place, Raw, Reading, ReceiptRow,
-    RecordingNameRow, RecordingRow, Row, Snapshot, StreamRow, Table, from_value,
+    RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow, Table, from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -58,6 +58,7 @@ const KNOWN: &[Table] = &[
     ReceiptRow::TABLE,
     NameRow::TABLE,
     HistoryRow::TABLE,
+    SnapshotRow::TABLE,
 ];
 
 /// Looks at every row of every table that this release knows.
@@ -91,6 +92,12 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
         raise(&mut used.receipt, *key)
     })?;
     super::values::check_values(look, snapshot, &mut used.commit_seq)?;
+    let mut newest = None;
+    each_whole::<SnapshotRow>(look, snapshot, &mut |look, key, row| {
+        raise(&mut used.commit_seq, CommitSeq(*key))?;
+        check_chain(look, newest.replace(*key), *key, row);
+        Ok(())
+    })?;
     for table in Table::ALL.iter().filter(|table| !KNOWN.contains(table)) {
         let rows = snapshot.count(*table).unwrap_or(0);
         if rows > 0 {
@@ -100,6 +107,15 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
     }
     check_counters(look, snapshot, &known.used)?;
     Ok(known)
+}
+
+/// Each snapshot of the rows is a base, the first one, or onto the one before it.
+fn check_chain(look: &mut Look, before: Option<u64>, key: u64, row: &SnapshotRow) {
+    if row.onto.map(|onto| onto.0) != before {
+        let place = place_of::<SnapshotRow>(&key);
+        let what = format!("it is onto {:?}, and {before:?} stands before it", row.onto);
+        look.find(Severity::Damage, &place, what, "salvage could not use it");
+    }
 }
 
 /// Objects, inline bytes and files.

@@ -11,9 +11,10 @@ use super::hold::check_held;
 use super::store::Store;
 use super::streams::unknown;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{CheckpointId, LeaseId, Ordinal, Sequence, StreamId};
+use crate::ids::{CheckpointId, LeaseId, ObjectId, Ordinal, Sequence, StreamId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, Cursor, Cut, LeaseRow, Reading, Snapshot, StateBytes, StreamRow, Write,
+    CheckpointRow, ChunkRow, Cursor, Cut, Key, LeaseRow, Reading, Snapshot, StateBytes, StreamRow,
+    Table, Write, to_value,
 };
 use crate::vfs::Step;
 
@@ -74,7 +75,12 @@ impl Store {
             let row = StateBytes::Inline(state.to_vec());
             return Ok(self.transact(Step::CheckpointCommit, |w| write(w, row))?.value);
         }
-        let set = self.seal_one(state.to_vec())?;
+        let row =
+            CheckpointRow { cursors: cursors.clone(), state: StateBytes::Object(ObjectId(0)), at };
+        // Its number is given by its transaction.
+        let key = (scope, CheckpointId(0)).to_bytes();
+        let value = to_value(&key, &row)?;
+        let set = self.seal_one(state.to_vec(), (Table::Checkpoints.number(), key, value))?;
         let committed = set.publish(self.files(), Step::CheckpointCommit, |w, objects| {
             write(w, StateBytes::Object(objects[0]))
         })?;

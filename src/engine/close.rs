@@ -8,7 +8,9 @@ use super::left::{add, is_spent, trim};
 use super::store::{Inner, Store, Writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::Finished;
-use crate::manifest::{ClaimRow, JournalRow, JournalState, OwnerEnd, OwnerRow, Reading};
+use crate::manifest::{
+    ClaimRow, JournalRow, JournalState, OwnerEnd, OwnerRow, Reading, SnapshotRow,
+};
 use crate::vfs::Step;
 
 impl Store {
@@ -68,6 +70,7 @@ impl Store {
         let right = super::retain::may_remove(self.core())?;
         let spent = if right.is_some() { self.spent(&finished)? } else { Vec::new() };
         let needed = self.needed_of_ours(&writer.streams.lock(), None)?;
+        self.keep_snapshot();
         let me = self.core().check_write("close")?;
         let committed = self.transact(Step::CloseCommit, |w| {
             for (resource, row) in w.list::<ClaimRow>(.., usize::MAX)? {
@@ -97,10 +100,19 @@ impl Store {
                 row.ended = Some(OwnerEnd::Closed);
                 w.put(&me.owner, &row)?;
             }
-            Ok(gone)
+            let quiet = self.quiet_since(w)?;
+            if let Some(covers) = quiet
+                && let Some(mut row) = w.get::<SnapshotRow>(&covers.0)?
+            {
+                row.quiet_upto = w.commit_seq();
+                w.put(&covers.0, &row)?;
+            }
+            w.keep_quiet();
+            Ok((gone, quiet))
         })?;
-        self.core().write_head(committed.commit);
-        self.core().note_untidy(unlink_journals(self.core(), &committed.value));
+        let (gone, quiet) = committed.value;
+        self.core().write_quiet_head(committed.commit, quiet.unwrap_or(committed.commit));
+        self.core().note_untidy(unlink_journals(self.core(), &gone));
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use super::label_rows::LabelRows;
 use super::reclaim::Reclaimed;
 use super::store::Store;
 use super::take_in::file_row;
@@ -16,10 +17,13 @@ use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId, UniqueId};
-use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Reading};
+use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Raw, Reading};
 use crate::protection::Protection;
-use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader};
+use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader, Referrer};
 use crate::vfs::Step;
+
+/// Rows that a label tells of one object, at most.
+const EDGES_IN_LABEL_MAX: usize = 16;
 
 struct Copy {
     object: ObjectId,
@@ -120,7 +124,7 @@ impl Store {
         let folders = core.manifest.meta().sealed_folders;
         let label = Label {
             store: core.manifest.meta().store,
-            referrers: Vec::new(),
+            referrers: self.referrers(copies)?,
             inputs: vec![row.digest],
             commit: core.manifest.commit_seq(),
         };
@@ -136,6 +140,19 @@ impl Store {
             let _ = core.disk.unlink(&built.tmp);
         }
         moved
+    }
+
+    /// Who refers to each object now: what the old label said may have changed since.
+    fn referrers(&self, copies: &[Copy]) -> Result<Vec<Referrer>> {
+        let snapshot = self.snapshot()?;
+        let mut rows = LabelRows::default();
+        for (extent, copy) in (0..).zip(copies) {
+            for edge in snapshot.edges_of(copy.object, EDGES_IN_LABEL_MAX)? {
+                let value = snapshot.raw_get(edge.table, &edge.key)?.unwrap_or_default();
+                rows.referrer(extent, (edge.table.number(), edge.key, value));
+            }
+        }
+        Ok(rows.into_rows())
     }
 
     fn move_copy(&self, built: &Built, file: FileId, copies: &[Copy]) -> Result<u64> {

@@ -10,12 +10,13 @@ use super::condition::{Attempt, Condition};
 use super::enter::WriteAccess;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::head::Head;
 use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, UniqueId};
 use crate::journal::Level;
 use crate::limits::Limits;
 use crate::manifest::{
-    CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, write_head_by,
+    CheckIntegrity, Committed, Manifest, OwnerRow, Reading, Snapshot, Write, replace_head,
 };
 use crate::protection::Protection;
 use crate::vfs::{Disk, Identity, Step};
@@ -196,16 +197,23 @@ impl Core {
 
     /// Writes the witness. A failure is a warning: an older witness stays true.
     pub(crate) fn write_head(&self, commit: CommitSeq) {
+        self.write_quiet_head(commit, commit);
+    }
+
+    /// The same, saying since when nothing but bookkeeping was committed. Where others write too
+    /// nobody can say that.
+    pub(crate) fn write_quiet_head(&self, commit: CommitSeq, quiet_since: CommitSeq) {
         if self.manifest.meta().single_file {
             return;
         }
-        let store = self.manifest.meta().store;
         let next = match self.me.filter(|_| self.is_shared()).map(|me| (me, self.unique())) {
             Some((me, Ok(unique))) => layout::tmp(&self.root, me.owner, unique),
             Some((_, Err(e))) => return self.condition.warn(e),
             None => layout::head_next(&self.root),
         };
-        if let Err(e) = write_head_by(&self.disk, &self.root, &next, store, commit) {
+        let quiet_since = if self.is_shared() { commit } else { quiet_since };
+        let head = Head { store: self.manifest.meta().store, commit, quiet_since };
+        if let Err(e) = replace_head(&self.disk, &self.root, &next, &head) {
             self.halt_if_sync_failed(&e);
             self.condition.warn(e);
         }

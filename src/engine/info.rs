@@ -1,6 +1,7 @@
 //! What a store is, for people: its layout, its age, and the choices made for it.
 
 use super::single::Layout;
+use super::snapshot::SnapshotAge;
 use super::store::Store;
 use crate::error::Result;
 use crate::ids::{CommitSeq, Epoch, StoreId};
@@ -38,6 +39,9 @@ pub struct Info {
     pub manifest_bytes: u64,
     /// Whether this handle reads what was recovered in memory from a killed writer's store.
     pub is_recovered_copy: bool,
+    /// The newest snapshot of the rows, from which a lost manifest is salvaged; `None` when there is
+    /// none.
+    pub snapshot: Option<SnapshotAge>,
     /// Rows by table.
     pub rows: Vec<(Table, u64)>,
 }
@@ -66,6 +70,7 @@ impl Store {
             check_integrity: core.check_integrity,
             manifest_bytes: core.manifest.len_bytes()?,
             is_recovered_copy: core.manifest.is_recovered_copy(),
+            snapshot: self.snapshot_age(&snapshot)?,
             rows: Table::ALL.iter().map(count).collect::<Result<Vec<_>>>()?,
         })
     }

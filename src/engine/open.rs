@@ -30,7 +30,8 @@ use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, StoreId};
 use crate::journal::{self, Journal, JournalConfig};
 use crate::manifest::{
-    Birth, CheckIntegrity, Manifest, Open, OwnerRow, Reading, Table, Witness, Write, read_head,
+    Birth, CheckIntegrity, Manifest, Open, OwnerRow, Reading, SnapshotRow, Table, Witness, Write,
+    read_head,
 };
 use crate::protection::Protection;
 use crate::vfs::{Disk, EntryKind, Held, Step};
@@ -307,6 +308,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     disk.mark(Step::OpenOwnerLock);
     let (owner, own_lock) = OwnLock::take(disk, root, options.access)?;
     disk.mark(Step::OpenEpoch);
+    resume_changes(manifest)?;
     let epoch = commit_epoch(disk, manifest, owner, options)?;
     let mut core = core(ground, root, options, Some(Me { owner, epoch }))?;
     if core.is_shared() {
@@ -326,6 +328,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
         releasing: RwLock::new(()),
         building: Arc::new(Mutex::new(HashSet::new())),
         recovery: recovered.recovery,
+        published: Mutex::new(0),
         linger: Mutex::new(None),
         locks: Mutex::new(Some((own_lock, store_lock))),
     };
@@ -341,6 +344,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     let finished = super::reclaim::finish_unlinks(store.core(), store.files());
     store.core().note_untidy(finished.map(|_| ()));
     store.core().write_head(store.core().manifest.commit_seq());
+    sync_head(store.core())?;
     if let Some(ballast) = &store.core().ballast {
         ballast.keep(&store.core().disk, root, &options.limits)?;
     }
@@ -438,6 +442,26 @@ fn own_journal(core: &Arc<Core>, owner: OwnerId, epoch: Epoch) -> Journal {
         first_n: 0,
     };
     Journal::new(config, Arc::new(Rowkeeper { core: Arc::clone(core) }))
+}
+
+/// The next snapshot may be of what changed alone, if the last opening left nothing uncovered.
+fn resume_changes(manifest: &Manifest) -> Result<()> {
+    if let Some((covers, row)) = manifest.read()?.last::<SnapshotRow>(..)?
+        && (row.quiet_upto == manifest.commit_seq() || !Protection::SnapshotGap.is_on())
+    {
+        manifest.resume_changes(CommitSeq(covers));
+    }
+    Ok(())
+}
+
+/// G25: a HEAD by which nothing followed the newest snapshot must be gone for good before anything
+/// does.
+fn sync_head(core: &Core) -> Result<()> {
+    if core.manifest.meta().single_file || !Protection::HeadSyncedAtOpen.is_on() {
+        return Ok(());
+    }
+    let root = &core.root;
+    core.disk.sync_dir(root).map_err(|e| Error::io("sync", root.display(), e))
 }
 
 /// Commits our row at once: the epoch is used up even if nothing else happens.

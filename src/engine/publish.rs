@@ -9,9 +9,10 @@ use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 
 use super::append::{JOURNAL_HOLDER, JOURNAL_LEASES, payload_purpose};
+use super::chunk_label::ChunkLabels;
 use super::core::Core;
 use super::hold::check_held;
-use super::seal::{Content, SealedSet};
+use super::seal::{Content, RowText, SealedSet};
 use super::store::Store;
 use super::streams::{End, Streams, unknown};
 use crate::digest::Digest;
@@ -74,6 +75,9 @@ struct Planned {
     iterations: Option<(i64, i64)>,
     payloads: Vec<ObjectId>,
     leases: Vec<LeaseId>,
+    /// Its row, as far as it is known before its transaction, and those of its stream.
+    text: RowText,
+    context: Vec<RowText>,
     /// The records were never appended: publication gives them their sequences.
     is_direct: bool,
 }
@@ -124,9 +128,9 @@ impl Store {
             .into_iter()
             .zip(&chunks)
             .map(|(build, planned)| Content {
-                bytes: build.content,
                 about: build.about,
-                referrer: Some((Table::Streams as u8, planned.stream.to_bytes())),
+                context: planned.context.clone(),
+                ..Content::new(build.content, Some(planned.text.clone()))
             })
             .collect();
         Ok(Planning { contents, chunks })
@@ -152,6 +156,7 @@ impl Store {
         let mut planned = Vec::with_capacity(builds.len());
         let named: Vec<StreamId> = builds.iter().map(|build| build.stream).collect();
         self.load_all(&mut streams, &named)?;
+        let mut label = ChunkLabels::new(self.core().snapshot()?);
         for build in builds {
             let end = streams.known("seal", build.stream)?;
             let planned_upto = reached.get(&build.stream).copied().unwrap_or_default();
@@ -159,6 +164,7 @@ impl Store {
             check_build(build, end, expected)?;
             reached.insert(build.stream, Sequence(build.first.0 + build.rows));
             let from = (build.first.0 - end.sealed_upto.0) as usize;
+            let (text, context) = label.of(build, end.generation)?;
             let covered = end.tail.iter().skip(from).take(build.rows as usize);
             planned.push(Planned {
                 stream: build.stream,
@@ -169,6 +175,8 @@ impl Store {
                 iterations: build.iterations,
                 payloads: build.payloads.clone(),
                 leases: covered.filter_map(|record| record.lease).collect(),
+                text,
+                context,
                 is_direct: end.tail.is_empty(),
             });
         }
@@ -197,11 +205,9 @@ impl Store {
     ) -> Result<Vec<(ObjectId, Digest)>> {
         let writer = self.writer("put")?;
         self.core().check_intake("put")?;
-        let referrer = Some((Table::Leases as u8, lease.to_bytes()));
-        let contents = contents
-            .into_iter()
-            .map(|bytes| Content { bytes, about: Vec::new(), referrer: referrer.clone() })
-            .collect();
+        let referrer = Some((Table::Leases.number(), lease.to_bytes(), Vec::new()));
+        let contents =
+            contents.into_iter().map(|bytes| Content::new(bytes, referrer.clone())).collect();
         let set = SealedSet::seal(self.core(), self.files(), &writer.building, contents)?;
         let digests = set.digests().to_vec();
         let committed = set.publish(self.files(), Step::PublishCommit, |w, objects| {
@@ -222,12 +228,13 @@ impl Store {
             w.put(&lease, &row)?;
             Ok(objects.to_vec())
         })?;
+        self.count_publication();
         Ok(committed.value.into_iter().zip(digests).collect())
     }
 
     /// Seals one content for a row of the engine's own.
-    pub(super) fn seal_one(&self, bytes: Vec<u8>) -> Result<SealedSet> {
-        let content = Content { bytes, about: Vec::new(), referrer: None };
+    pub(super) fn seal_one(&self, bytes: Vec<u8>, referrer: RowText) -> Result<SealedSet> {
+        let content = Content::new(bytes, Some(referrer));
         let building = &self.writer("seal")?.building;
         SealedSet::seal(self.core(), self.files(), building, vec![content])
     }
@@ -239,7 +246,7 @@ impl Store {
         bytes: Vec<u8>,
     ) -> Result<(Payload, LeaseId)> {
         let len = bytes.len() as u64;
-        let set = self.seal_one(bytes)?;
+        let set = self.seal_one(bytes, (Table::Leases.number(), Vec::new(), Vec::new()))?;
         let digest = set.digests()[0];
         let committed = set.publish(self.files(), Step::PublishCommit, |w, objects| {
             let lease = LeaseId(JOURNAL_LEASES | w.next_lease_id()?.0);
@@ -316,6 +323,7 @@ impl Sealing {
         })?;
         let tidied = store.sealed(&chunks, held.unwrap_or_else(|| writer.streams.lock()));
         store.core().note_untidy(tidied);
+        store.count_publication();
         Ok(committed.value)
     }
 }

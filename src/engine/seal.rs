@@ -14,12 +14,16 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::fetch::FileCache;
+use super::label_rows::LabelRows;
 use crate::digest::Digest;
 use crate::error::Result;
 use crate::format::layout;
 use crate::ids::{ObjectId, UniqueId};
 use crate::manifest::{ObjectRow, Reading};
-use crate::sealed::{self, Builder, Built, Extent, Label};
+use crate::sealed::{self, Builder, Built, Extent, Label, Referrer};
+
+/// A row as a label tells it: table, key, value.
+pub(crate) type RowText = (u8, Vec<u8>, Vec<u8>);
 
 /// Bytes to store as one object.
 #[derive(Debug, Clone)]
@@ -27,8 +31,19 @@ pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     /// What the sealed file's footer says of it.
     pub(crate) about: Vec<u8>,
-    /// The row that will refer to it: table and key, for the label.
-    pub(crate) referrer: Option<(u8, Vec<u8>)>,
+    /// The row that will refer to it, for the label: table, key as far as it is known, and value as
+    /// far as it is known.
+    pub(crate) referrer: Option<RowText>,
+    /// Rows without which that row says little, for the label.
+    pub(crate) context: Vec<RowText>,
+    /// Not in the manifest, however short it is.
+    pub(crate) in_file: bool,
+}
+
+impl Content {
+    pub(crate) fn new(bytes: Vec<u8>, referrer: Option<RowText>) -> Self {
+        Self { bytes, about: Vec::new(), referrer, context: Vec::new(), in_file: false }
+    }
 }
 
 /// Where a content's bytes are before its transaction.
@@ -110,7 +125,9 @@ impl SealedSet {
             }
             self.unreadable[index].push(object);
         }
-        if content.bytes.len() as u64 <= self.core.limits.object_inline_bytes_max {
+        if !content.in_file
+            && content.bytes.len() as u64 <= self.core.limits.object_inline_bytes_max
+        {
             return Ok(Part::Inline);
         }
         Ok(Part::Extent { file: 0, offset: 0, stored_len: 0 })
@@ -171,7 +188,7 @@ impl SealedSet {
     fn finish(&mut self, builder: Builder, unique: UniqueId, members: &[usize]) -> Result<()> {
         let label = Label {
             store: self.core.manifest.meta().store,
-            referrers: members.iter().filter_map(|&i| self.contents[i].referrer.clone()).collect(),
+            referrers: self.referrers(members),
             inputs: Vec::new(),
             commit: self.core.manifest.commit_seq(),
         };
@@ -205,6 +222,17 @@ impl SealedSet {
         self.digests.append(&mut later.digests);
         self.unreadable.append(&mut later.unreadable);
         self.files.append(&mut later.files);
+    }
+
+    /// What the label says of contents `members`.
+    fn referrers(&self, members: &[usize]) -> Vec<Referrer> {
+        let mut rows = LabelRows::default();
+        for (extent, member) in (0..).zip(members) {
+            let content = &self.contents[*member];
+            content.context.iter().for_each(|row| rows.context(row));
+            content.referrer.iter().for_each(|row| rows.referrer(extent, row.clone()));
+        }
+        rows.into_rows()
     }
 
     /// The digest of each content.

@@ -52,6 +52,8 @@ pub(super) struct Writer {
     pub(super) releasing: RwLock<()>,
     pub(super) building: Building,
     pub(super) recovery: Recovery,
+    /// Publications since the newest snapshot; locked while one is written.
+    pub(super) published: Mutex<u64>,
     pub(super) linger: Mutex<Option<Linger>>,
     /// Released in this order at the end: our own lock, then the store's.
     pub(super) locks: Mutex<Option<(OwnLock, Box<dyn Held>)>>,

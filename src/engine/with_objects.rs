@@ -41,14 +41,15 @@ impl Store {
         self.core().check_intake("put")?;
         let contents = contents
             .into_iter()
-            .map(|new| Content {
-                bytes: new.bytes,
-                about: Vec::new(),
-                referrer: new.referrer.map(|(table, key)| (table.number(), key)),
+            .map(|new| {
+                let text = |(table, key): (Table, _)| (table.number(), key, Vec::new());
+                Content::new(new.bytes, new.referrer.map(text))
             })
             .collect();
         // P3: sealed and synced before the transaction that names them.
         let set = SealedSet::seal(self.core(), self.files(), &writer.building, contents)?;
-        set.publish(self.files(), step, change)
+        let committed = set.publish(self.files(), step, change)?;
+        self.count_publication();
+        Ok(committed)
     }
 }

@@ -1,5 +1,5 @@
 //! HEAD: the store's name and the highest commit number known durable, from its committer's own
-//! hand. `magic 8 | version u16 | store 16 | commit u64 | checksum u32`, little-endian.
+//! hand. `magic 8 | version u16 | store 16 | commit u64 | quiet_since u64 | checksum u32`, little-endian.
 
 use crate::digest::checksum;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,10 +15,12 @@ pub const VERSION_AT: usize = 8;
 pub const STORE_AT: usize = 10;
 /// Where the commit number stands.
 pub const COMMIT_AT: usize = 26;
+/// Where the commit stands since which nothing but bookkeeping was committed.
+pub const QUIET_AT: usize = 34;
 /// Where the CRC-32C over everything before it stands.
-pub const CHECKSUM_AT: usize = 34;
+pub const CHECKSUM_AT: usize = 42;
 /// The length of HEAD.
-pub const BYTES: usize = 38;
+pub const BYTES: usize = 46;
 
 /// What HEAD says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub struct Head {
     pub store: StoreId,
     /// A commit that was durable when it was written.
     pub commit: CommitSeq,
+    /// From this commit to `commit` nothing but bookkeeping was committed: a snapshot that covers
+    /// it lacks nothing that a caller was told. Equal to `commit` while the store is open.
+    pub quiet_since: CommitSeq,
 }
 
 impl Head {
@@ -36,7 +41,8 @@ impl Head {
         bytes[..VERSION_AT].copy_from_slice(&MAGIC);
         bytes[VERSION_AT..STORE_AT].copy_from_slice(&VERSION.to_le_bytes());
         bytes[STORE_AT..COMMIT_AT].copy_from_slice(&self.store.0);
-        bytes[COMMIT_AT..CHECKSUM_AT].copy_from_slice(&self.commit.0.to_le_bytes());
+        bytes[COMMIT_AT..QUIET_AT].copy_from_slice(&self.commit.0.to_le_bytes());
+        bytes[QUIET_AT..CHECKSUM_AT].copy_from_slice(&self.quiet_since.0.to_le_bytes());
         let sum = checksum(&bytes[..CHECKSUM_AT]);
         bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -64,13 +70,15 @@ impl Head {
             let cause = "a newer release wrote it";
             return Err(Error::new(ErrorKind::NewerFormat, "read", place, cause));
         }
-        let (mut store, mut commit) = ([0; 16], [0; 8]);
+        let (mut store, mut commit, mut quiet) = ([0; 16], [0; 8], [0; 8]);
         if bytes.len() != BYTES {
             return refuse("its length is not that of HEAD");
         }
         store.copy_from_slice(&bytes[STORE_AT..COMMIT_AT]);
-        commit.copy_from_slice(&bytes[COMMIT_AT..CHECKSUM_AT]);
-        Ok(Self { store: StoreId(store), commit: CommitSeq(u64::from_le_bytes(commit)) })
+        commit.copy_from_slice(&bytes[COMMIT_AT..QUIET_AT]);
+        quiet.copy_from_slice(&bytes[QUIET_AT..CHECKSUM_AT]);
+        let number = |bytes| CommitSeq(u64::from_le_bytes(bytes));
+        Ok(Self { store: StoreId(store), commit: number(commit), quiet_since: number(quiet) })
     }
 }
 
@@ -81,7 +89,8 @@ mod tests {
     /// Does HEAD read back, and nothing near it?
     #[test]
     fn only_the_exact_bytes_are_a_witness() {
-        let head = Head { store: StoreId::from_parts(5, [9; 10]), commit: CommitSeq(77) };
+        let store = StoreId::from_parts(5, [9; 10]);
+        let head = Head { store, commit: CommitSeq(77), quiet_since: CommitSeq(70) };
         let bytes = head.to_bytes();
         assert_eq!(Head::from_bytes(&bytes, "HEAD").unwrap(), head);
         for bit in 0..bytes.len() * 8 {

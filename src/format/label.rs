@@ -40,15 +40,29 @@ pub struct Label {
     pub store: StoreId,
     /// The store's highest commit known when it was sealed.
     pub commit: CommitSeq,
-    /// The rows that were to refer to it: table, key.
-    pub referrers: Vec<(u8, Vec<u8>)>,
+    /// The rows that were to refer to it, and rows that those need to be understood.
+    pub referrers: Vec<Referrer>,
     /// The inputs that an output consumed.
     pub inputs: Vec<Digest>,
 }
 
+/// A row as it was to be when the file was sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Referrer {
+    /// The extent that it was to refer to, by position; `None` for a row that refers to none.
+    pub extent: Option<u32>,
+    /// Its table, by number.
+    pub table: u8,
+    /// Its key; empty where it was not known.
+    pub key: Vec<u8>,
+    /// Its value, or nothing where it was not known. The number of an object that was only to be
+    /// stored is 0 in it.
+    pub value: Vec<u8>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Body {
-    referrers: Vec<(u8, Vec<u8>)>,
+    referrers: Vec<Referrer>,
     inputs: Vec<Digest>,
 }
 
@@ -142,11 +156,15 @@ impl LabelEnd {
 mod tests {
     use super::*;
 
+    fn row(table: u8, key: Vec<u8>, value: Vec<u8>) -> Referrer {
+        Referrer { extent: Some(u32::from(table)), table, key, value }
+    }
+
     fn label() -> Label {
         Label {
             store: StoreId::from_parts(1, [1; 10]),
             commit: CommitSeq(9),
-            referrers: vec![(15, vec![0, 7]), (4, Vec::new())],
+            referrers: vec![row(15, vec![0, 7], vec![1]), row(4, Vec::new(), Vec::new())],
             inputs: vec![Digest::of(b"in")],
         }
     }
@@ -174,7 +192,8 @@ mod tests {
     /// Is a label too long refused when it is written, and not first when it is read?
     #[test]
     fn a_label_too_long_is_refused() {
-        let long = Label { referrers: vec![(0, vec![0; LABEL_BODY_BYTES_MAX])], ..label() };
+        let long =
+            Label { referrers: vec![row(0, vec![0; LABEL_BODY_BYTES_MAX], vec![])], ..label() };
         let refused = long.to_bytes(&Digest::of(b""), 0).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
     }

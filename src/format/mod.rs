@@ -7,6 +7,7 @@
 //!   footer     what it says is inside             trailer  where its content ends
 //!   label      what stands behind it, for salvage
 //!   row        envelope of a manifest value       head     the witness file
+//!   snapshot   the manifest's rows, all or what changed, for salvage
 //!   column     a chunk of typed records, column-wise
 //! ```
 //!
@@ -21,4 +22,5 @@ pub mod layout;
 pub mod record;
 pub mod row;
 pub mod sealed;
+pub mod snapshot;
 pub mod trailer;

@@ -4,9 +4,10 @@
 use redb::{Database, Durability, WriteTransaction};
 use std::sync::Arc;
 
+use super::changes::Changes;
 use super::halt::{Halt, catch, drop_quietly, from_panic, from_redb};
 use super::settle::Settled;
-use super::turn::Turns;
+use super::turn::{Turn, Turns};
 use super::write::Write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitCount, CommitSeq, OwnerId};
@@ -29,18 +30,15 @@ pub(super) fn run<T>(
     db: &Database,
     turns: Option<&Turns>,
     halt: &Arc<Halt>,
+    changes: &Changes,
     owner: Option<OwnerId>,
     before_commit: impl FnOnce() -> Result<()>,
     change: impl FnOnce(&mut Write<'_>) -> Result<T>,
 ) -> Result<Committed<T>> {
     // Held until the transaction has ended.
-    let (txn, _turn) = match turns {
-        Some(turns) => {
-            turns.begin(db, halt).and_then(|(txn, turn)| Ok((made_safe(txn, halt)?, Some(turn))))?
-        }
-        None => (begin(db, halt)?, None),
-    };
-    let done = prepare(&txn, halt, owner, change).and_then(|done| before_commit().map(|()| done));
+    let (txn, _turn) = begin_in_turn(db, turns, halt)?;
+    let done =
+        prepare(&txn, halt, changes, owner, change).and_then(|done| before_commit().map(|()| done));
     match done {
         Ok(done) => commit(txn, halt, owner, &done).map(|()| done),
         Err(error) => {
@@ -67,9 +65,35 @@ fn made_safe(mut txn: WriteTransaction, halt: &Halt) -> Result<WriteTransaction>
     Ok(txn)
 }
 
+fn begin_in_turn<'t>(
+    db: &Database,
+    turns: Option<&'t Turns>,
+    halt: &Halt,
+) -> Result<(WriteTransaction, Option<Turn<'t>>)> {
+    match turns {
+        Some(turns) => {
+            turns.begin(db, halt).and_then(|(txn, turn)| Ok((made_safe(txn, halt)?, Some(turn))))
+        }
+        None => Ok((begin(db, halt)?, None)),
+    }
+}
+
+/// Runs `act` while no transaction is between its begin and its commit.
+pub(super) fn alone(
+    db: &Database,
+    turns: Option<&Turns>,
+    halt: &Halt,
+    act: impl FnOnce(),
+) -> Result<()> {
+    let (txn, _turn) = begin_in_turn(db, turns, halt)?;
+    act();
+    halt.guard("abort", || txn.abort())
+}
+
 fn prepare<T>(
     txn: &WriteTransaction,
     halt: &Arc<Halt>,
+    changes: &Changes,
     owner: Option<OwnerId>,
     change: impl FnOnce(&mut Write<'_>) -> Result<T>,
 ) -> Result<Committed<T>> {
@@ -81,6 +105,7 @@ fn prepare<T>(
     })?;
     let count = write.finish()?;
     let settled = write.unsettled.take_total();
+    changes.note(write.commit_seq(), write.take_touched());
     Ok(Committed { value, settled, commit: write.commit_seq(), count })
 }
 

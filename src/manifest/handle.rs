@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::body::Pending;
+use super::changes::{Changes, RowKey};
 use super::commit::{self, Committed};
 use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
@@ -41,6 +42,7 @@ pub struct Manifest {
     pending: Arc<Pending>,
     /// Where other processes write as well.
     turns: Option<Turns>,
+    changes: Changes,
 }
 
 impl std::fmt::Debug for Manifest {
@@ -63,6 +65,7 @@ impl Manifest {
             last: AtomicU64::new(facts.counters.commit_seq.0),
             pending: Arc::default(),
             turns: None,
+            changes: Changes::new(facts.counters.commit_seq),
         }
     }
 
@@ -116,24 +119,39 @@ impl Manifest {
         step: Step,
         change: impl FnOnce(&mut Write<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
+        self.with_writer(|db| {
+            self.halt.disk().mark(step);
+            self.write_in(db, owner, change)
+        })
+    }
+
+    fn with_writer<T>(&self, act: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         self.halt.check("write")?;
         let handle = self.handle.try_read();
-        let db = match handle.as_deref().and_then(Option::as_ref) {
-            Some(Handle::Writer(db)) => db,
+        match handle.as_deref().and_then(Option::as_ref) {
+            Some(Handle::Writer(db)) => act(db),
             Some(_) => {
                 let cause = "the store was opened read-only";
                 let place = self.halt.path().display();
-                return Err(Error::new(ErrorKind::ReadOnly, "write", place, cause));
+                Err(Error::new(ErrorKind::ReadOnly, "write", place, cause))
             }
-            None => return Err(closed("write", self.halt.path())),
-        };
-        self.halt.disk().mark(step);
+            None => Err(closed("write", self.halt.path())),
+        }
+    }
+
+    fn write_in<T>(
+        &self,
+        db: &Database,
+        owner: Option<OwnerId>,
+        change: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
         let mut carried = None;
         let first = Protection::BytesWithTheirRows.is_on();
         let done = commit::run(
             db,
             self.turns.as_ref(),
             &self.halt,
+            &self.changes,
             owner,
             || self.check_name(),
             |w| {
@@ -147,12 +165,47 @@ impl Manifest {
         self.last.fetch_max(done.commit.0, Ordering::AcqRel);
         if !first && !self.pending.is_empty() {
             let carry = |w: &mut Write<'_>| self.pending.carry(w);
-            carried = Some(commit::run(db, None, &self.halt, None, || Ok(()), carry)?.value);
+            let (halt, changes) = (&self.halt, &self.changes);
+            carried = Some(commit::run(db, None, halt, changes, None, || Ok(()), carry)?.value);
         }
         if let Some(carried) = carried {
             self.pending.carried(carried);
         }
         Ok(done)
+    }
+
+    /// The rows that changed after commit `covered` up to `now`, or `None` when not all of them are
+    /// known; then those that change from here on are.
+    ///
+    /// # Errors
+    /// `Halted`, `Forked`, `Closed`, `ReadOnly`.
+    pub fn changed_since(
+        &self,
+        covered: Option<CommitSeq>,
+        now: CommitSeq,
+    ) -> Result<Option<Vec<RowKey>>> {
+        let known = covered.and_then(|covered| self.changes.since(covered, now));
+        if known.is_none() {
+            let turns = self.turns.as_ref();
+            let begin = || self.changes.begin();
+            self.with_writer(|db| commit::alone(db, turns, &self.halt, begin))?;
+        }
+        Ok(known)
+    }
+
+    /// A snapshot of the rows as of `covered` stands.
+    pub fn note_covered(&self, covered: CommitSeq) {
+        self.changes.covered(covered);
+    }
+
+    /// What an earlier opening said: nothing but bookkeeping followed `covered` up to now.
+    pub fn resume_changes(&self, covered: CommitSeq) {
+        self.changes.resume(covered);
+    }
+
+    /// Whether nothing but bookkeeping was committed after `covered` up to `now`.
+    pub fn is_quiet_since(&self, covered: CommitSeq, now: CommitSeq) -> bool {
+        self.changes.is_quiet_since(covered, now)
     }
 
     /// What waits to be carried by the next transaction.

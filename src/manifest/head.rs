@@ -24,11 +24,16 @@ pub struct Witness {
 
 /// What HEAD says; `None` when it is not there or cannot be read, which only means no witness.
 pub fn read_head(disk: &Arc<dyn Disk>, root: &Path) -> Option<Witness> {
+    let head = read_whole_head(disk, root)?;
+    Some(Witness { place: layout::HEAD.to_owned(), store: head.store, commit: head.commit })
+}
+
+/// All that HEAD says; `None` when it is not there or cannot be read.
+pub fn read_whole_head(disk: &Arc<dyn Disk>, root: &Path) -> Option<Head> {
     let path = layout::head(root);
     let file = disk.open(&path, Access::Read).ok()?;
     let bytes = read_whole(&*file, 2 * BYTES as u64).ok()?;
-    let head = Head::from_bytes(&bytes, layout::HEAD).ok()?;
-    Some(Witness { place: layout::HEAD.to_owned(), store: head.store, commit: head.commit })
+    Head::from_bytes(&bytes, layout::HEAD).ok()
 }
 
 /// Replaces HEAD: `commit` is durable.
@@ -60,7 +65,18 @@ pub fn write_head_by(
     store: StoreId,
     commit: CommitSeq,
 ) -> Result<()> {
-    let head = layout::head(root);
+    replace_head(disk, root, next, &Head { store, commit, quiet_since: commit })
+}
+
+/// Replaces HEAD, as [`write_head_by`] does.
+///
+/// # Durability
+/// As there.
+///
+/// # Errors
+/// As there.
+pub fn replace_head(disk: &Arc<dyn Disk>, root: &Path, next: &Path, head: &Head) -> Result<()> {
+    let place = layout::head(root);
     let fail = |operation| move |e: io::Error| Error::io(operation, layout::HEAD, e);
     disk.mark(Step::HeadWrite);
     let file = match disk.open(next, Access::CreateNew) {
@@ -71,9 +87,9 @@ pub fn write_head_by(
         opened => opened,
     }
     .map_err(fail("create"))?;
-    let bytes = Head { store, commit }.to_bytes();
+    let bytes = head.to_bytes();
     write_all_at(&*file, &bytes, 0).map_err(fail("write"))?;
     file.sync_data().map_err(fail("sync"))?;
     disk.mark(Step::HeadRename);
-    disk.rename(next, &head).map_err(fail("rename"))
+    disk.rename(next, &place).map_err(fail("rename"))
 }

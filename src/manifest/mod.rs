@@ -25,6 +25,8 @@
 mod backend;
 mod birth;
 mod body;
+mod by_table;
+mod changes;
 mod commit;
 mod copy;
 mod draft;
@@ -46,15 +48,17 @@ mod write;
 
 pub use birth::Birth;
 pub use body::{BodyDisk, Books, lock_file};
+pub use by_table::edges_of_value;
+pub use changes::RowKey;
 pub use commit::Committed;
 pub use draft::{Draft, Drafted, Pass, PassRow, row_value};
 pub use handle::Manifest;
-pub use head::{Witness, read_head, write_head, write_head_by};
+pub use head::{Witness, read_head, read_whole_head, replace_head, write_head, write_head_by};
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
 pub use newborn::Newborn;
 pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
 pub use read::{Edge, Raw, Reading, Snapshot};
-pub use row::{Row, from_value};
+pub use row::{Row, from_value, to_value};
 pub use rows::*;
 pub use settle::Settled;
 pub use switch::{Compacted, lock_out, switch};

@@ -71,7 +71,11 @@ pub(super) fn place_of<R: Row>(key: &R::Key) -> String {
     format!("{} {key:?}", R::TABLE.name())
 }
 
-pub(super) fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
+/// A row's bytes under its key.
+///
+/// # Errors
+/// `LimitExceeded` for a row that is too long.
+pub fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
     let body = codec::encode(R::TABLE.name(), row)?;
     Ok(envelope::seal(R::TABLE.number(), key, R::VERSION, &body))
 }

@@ -129,6 +129,16 @@ impl Table {
     pub(super) const fn is_derived(self) -> bool {
         matches!(self, Table::Edges | Table::Digests | Table::FileObjects | Table::Condemned)
     }
+
+    /// Whether snapshots hold its rows: not what follows from others, nor bytes that lie as rows.
+    pub const fn is_in_snapshots(self) -> bool {
+        !self.is_derived() && !matches!(self, Table::Frames | Table::Pages | Table::Bodies)
+    }
+
+    /// Whether its rows tell callers nothing that lasts: who opened the store, and numbers.
+    pub(super) const fn is_bookkeeping(self) -> bool {
+        matches!(self, Table::Meta | Table::Owners | Table::Claims | Table::Journals)
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::changes::Touched;
 use super::halt::Halt;
 use super::key::{CountersKey, EdgeKey, Key};
 use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
@@ -32,6 +33,7 @@ pub struct Write<'t> {
     owner: Option<OwnerId>,
     counters: CountersRow,
     pub(super) unsettled: Unsettled,
+    touched: RefCell<Touched>,
 }
 
 impl std::fmt::Debug for Write<'_> {
@@ -70,6 +72,7 @@ impl<'t> Write<'t> {
             owner,
             counters: CountersRow::default(),
             unsettled: Unsettled::default(),
+            touched: RefCell::default(),
         };
         write.counters = write.require::<CountersRow>(&CountersKey)?;
         write.counters.commit_seq = write.counters.commit_seq.next().ok_or_else(|| {
@@ -111,6 +114,7 @@ impl<'t> Write<'t> {
 
     /// Sets a value, or takes it away; returns what was there.
     fn set(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        self.touched.borrow_mut().row(table, key);
         let cell = self.table(table)?;
         let Ok(mut open) = cell.try_borrow_mut() else {
             let cause = "a row cannot be changed from inside a scan of its table";
@@ -256,6 +260,30 @@ impl<'t> Write<'t> {
     /// The number that this commit will have.
     pub fn commit_seq(&self) -> CommitSeq {
         self.counters.commit_seq
+    }
+
+    /// This transaction tells no caller anything that lasts: a snapshot from before it lacks
+    /// nothing.
+    pub fn keep_quiet(&mut self) {
+        self.touched.get_mut().is_bookkeeping = true;
+    }
+
+    pub(super) fn take_touched(&mut self) -> Touched {
+        std::mem::take(self.touched.get_mut())
+    }
+
+    /// Raises every counter that is below the one in `least`: those numbers were given out before.
+    pub fn raise_counters(&mut self, least: &CountersRow) {
+        let ours = &mut self.counters;
+        ours.commit_seq = ours.commit_seq.max(least.commit_seq);
+        ours.epoch = ours.epoch.max(least.epoch);
+        ours.object = ours.object.max(least.object);
+        ours.file = ours.file.max(least.file);
+        ours.lease = ours.lease.max(least.lease);
+        ours.recording = ours.recording.max(least.recording);
+        ours.stream = ours.stream.max(least.stream);
+        ours.checkpoint = ours.checkpoint.max(least.checkpoint);
+        ours.receipt = ours.receipt.max(least.receipt);
     }
 
     next_ids! {

@@ -33,7 +33,9 @@ pub(super) fn replace(
         rename(w, id, from, &row)?;
         Ok(streams)
     })?;
-    forget(store, committed.value, "replaced")
+    forget(store, committed.value, "replaced")?;
+    store.keep_snapshot();
+    Ok(())
 }
 
 fn rename(w: &mut Write, id: RecordingId, from: &str, row: &RecordingRow) -> Result<()> {

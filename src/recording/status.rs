@@ -23,6 +23,7 @@ pub(super) fn set_status(
         let row = end(w, id, name, status, metadata)?;
         w.put(&id, &row)
     })?;
+    store.keep_snapshot();
     Ok(())
 }
 

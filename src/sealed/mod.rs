@@ -24,7 +24,7 @@ mod reader;
 mod slices;
 
 pub use crate::format::footer::{Described, ExtentAt, Footer};
-pub use crate::format::label::Label;
+pub use crate::format::label::{Label, Referrer};
 pub use builder::{Builder, Built, Extent};
 pub use place::place;
 pub use reader::{Expect, Reader};

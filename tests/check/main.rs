@@ -1,7 +1,10 @@
 //! Does a check find what is wrong, say where and what it means, and change nothing itself?
 #![cfg(feature = "sim")]
 
+#[path = "../golden/describe.rs"]
+mod describe;
 mod files;
 mod rows;
+mod salvage;
 mod support;
 mod whole;

@@ -5,4 +5,5 @@ mod fixtures;
 mod images;
 mod mutants;
 mod packing;
+mod salvage;
 mod scenarios;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealstone::digest::Digest;
 use sealstone::format::layout;
 use sealstone::ids::{CommitSeq, OwnerId, StoreId, UniqueId};
-use sealstone::sealed::{Builder, Built, Expect, Extent, Label, Reader};
+use sealstone::sealed::{Builder, Built, Expect, Extent, Label, Reader, Referrer};
 use sealstone::vfs::{Access, Disk, RealDisk, read_whole, write_all_at};
 
 /// Folders under sealed/ in these tests.
@@ -104,7 +104,12 @@ pub fn label() -> Label {
     Label {
         store: StoreId::from_parts(3, [3; 10]),
         commit: CommitSeq(41),
-        referrers: vec![(15, vec![0, 0, 0, 7])],
+        referrers: vec![Referrer {
+            extent: Some(0),
+            table: 15,
+            key: vec![0, 0, 0, 7],
+            value: vec![1, 2, 3],
+        }],
         inputs: vec![Digest::of(b"input")],
     }
 }

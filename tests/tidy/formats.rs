@@ -30,6 +30,7 @@ const LAYOUTS: &[(&str, Layout)] = layouts![
     footer::ENTRY_LAYOUT,
     trailer::TRAILER_LAYOUT,
     label::LABEL_END_LAYOUT,
+    snapshot::SNAPSHOT_HEADER_LAYOUT,
     column::HEADER_LAYOUT,
     column::TRAILER_LAYOUT,
 ];
@@ -41,7 +42,8 @@ const HEAD: &[(&str, Layout)] = &[(
         ("magic", 0, head::VERSION_AT),
         ("version", head::VERSION_AT, head::STORE_AT - head::VERSION_AT),
         ("store", head::STORE_AT, head::COMMIT_AT - head::STORE_AT),
-        ("commit", head::COMMIT_AT, head::CHECKSUM_AT - head::COMMIT_AT),
+        ("commit", head::COMMIT_AT, head::QUIET_AT - head::COMMIT_AT),
+        ("quiet_since", head::QUIET_AT, head::CHECKSUM_AT - head::QUIET_AT),
         ("checksum", head::CHECKSUM_AT, head::BYTES - head::CHECKSUM_AT),
     ],
 )];

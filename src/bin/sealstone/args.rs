@@ -102,6 +102,8 @@ pub enum Command {
     Pack(PackArgs),
     /// Make a store that is one file into a store directory
     Unpack(PackArgs),
+    /// Make a new store from what is left of one, without its manifest; the old one is not changed
+    Salvage(SalvageArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -115,6 +117,14 @@ pub enum Command {
 pub struct StoreArgs {
     /// The store's directory
     pub store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct SalvageArgs {
+    /// The store's directory; its manifest is not read
+    pub store: PathBuf,
+    /// Where the new store is made; nothing may be there
+    pub new: PathBuf,
 }
 
 #[derive(Debug, Args)]

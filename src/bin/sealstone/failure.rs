@@ -47,9 +47,10 @@ pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
         ErrorKind::DiskFull => {
             Some("earlier state is intact; free space, then run the command again")
         }
-        ErrorKind::ManifestLost | ErrorKind::RolledBack | ErrorKind::Foreign => {
-            Some("put this store's own newest manifest.redb back; nothing was changed")
-        }
+        ErrorKind::ManifestLost | ErrorKind::RolledBack | ErrorKind::Foreign => Some(
+            "put this store's own newest manifest.redb back, or `sealstone salvage STORE NEW`; \
+                 nothing was changed",
+        ),
         ErrorKind::NewerFormat => Some("upgrade sealstone; nothing is damaged"),
         _ => None,
     }

@@ -1,13 +1,13 @@
 //! `sealstone info STORE`.
 
 use sealstone::Layout;
-use sealstone::engine::Info;
+use sealstone::engine::{Info, SnapshotAge};
 use sealstone::vfs::DirectIo;
 use serde_json::{Map, Value, json};
 
 use super::args::{StoreArgs, TimeFormat};
 use super::output::{End, Output};
-use super::words::{count, size, time};
+use super::words::{count, counted, size, time};
 
 pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u8, End> {
     let store = output.opening().open_read_only(&args.store)?;
@@ -30,6 +30,7 @@ pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u
             "created_unix_nanos": info.created, "openings": info.epoch.0,
             "commit": info.commit.0, "witness": info.witness.map(|commit| commit.0),
             "sealed_folders": info.sealed_folders, "direct_io": direct, "check_integrity": check,
+            "snapshot": info.snapshot.map(|age| snapshot_json(&age)),
             "is_recovered_copy": info.is_recovered_copy, "rows": tables,
             "bytes": {
                 "on_disk": accounts.on_disk, "live": accounts.live, "dead": accounts.dead,
@@ -54,6 +55,7 @@ pub fn run(args: &StoreArgs, times: TimeFormat, output: &mut Output) -> Result<u
         ("newest commit", count(info.commit.0)),
         ("witness (HEAD)", witness),
         ("a barrier is", barrier.to_owned()),
+        ("newest snapshot of the rows", snapshot_age(info.snapshot.as_ref(), times)),
         ("sealed files are written", direct),
         ("manifest checked at opening", check),
         ("manifest", size(info.manifest_bytes)),
@@ -88,4 +90,26 @@ fn gives(info: &Info) -> (String, &'static str) {
         (_, None) => ("none reads".to_owned(), "one data sync, for all who wait"),
         (_, Some(commit)) => (count(commit.0), "one data sync, for all who wait"),
     }
+}
+
+fn snapshot_json(age: &SnapshotAge) -> Value {
+    json!({
+        "covers": age.covers.0, "commits_since": age.commits, "written_unix_nanos": age.at,
+        "chain": age.chain, "bytes": age.bytes, "is_complete": age.is_complete,
+    })
+}
+
+/// What salvage would have to do without.
+fn snapshot_age(age: Option<&SnapshotAge>, times: TimeFormat) -> String {
+    let Some(age) = age else { return "none".to_owned() };
+    let since = match age.is_complete {
+        true => "nothing changed since".to_owned(),
+        false => format!("{} since", counted(age.commits, "commit")),
+    };
+    let (covers, at) = (count(age.covers.0), time(age.at, times));
+    format!(
+        "of commit {covers}, written {at}, {since}; {} in {}",
+        size(age.bytes),
+        counted(age.chain, "file")
+    )
 }

@@ -59,6 +59,7 @@ impl Player {
             Shape::Compact => self.compact(),
             Shape::Backup => self.back_up(false),
             Shape::BackupBeside => self.back_up(true),
+            Shape::Snapshot => self.snapshot(),
             Shape::Full => self.fill_disk(),
         }
     }
@@ -273,6 +274,10 @@ impl Player {
 
     pub(super) fn reclaim(&mut self) -> Go {
         self.step("reclaim", |store| store.reclaim(Budget::default()), |_, _| {}).map(|_| ())
+    }
+
+    fn snapshot(&mut self) -> Go {
+        self.step("write a snapshot", |store| store.write_snapshot(), |_, _| {}).map(|_| ())
     }
 
     fn claim(&mut self) -> Go {

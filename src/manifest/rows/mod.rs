@@ -6,6 +6,7 @@
 //!   journals     journals, leases: rows of the engine that refer to objects
 //!   names        names -> objects; history -> objects
 //!   bodies       bodies -> pages | frames: files that lie in the manifest
+//!   snapshots    snapshots of the rows themselves -> objects
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
 //! ```
 //!
@@ -16,6 +17,7 @@ mod bytes;
 mod journals;
 mod names;
 mod recordings;
+mod snapshots;
 mod store;
 
 pub use bodies::{BodyRow, FrameRow, PageRow};
@@ -29,4 +31,5 @@ pub use recordings::{
     CheckpointRow, ChunkRow, Cursor, Cut, RecordingNameRow, RecordingRow, RecordingStatus,
     StateBytes, StreamRow,
 };
+pub use snapshots::SnapshotRow;
 pub use store::{ClaimKind, ClaimRow, CountersRow, MetaRow, OwnerEnd, OwnerRow, ReceiptRow};

@@ -85,13 +85,13 @@ mod format_frame {
 
 mod format_head {
     pub use sealstone::format::head::{
-        BYTES, CHECKSUM_AT, COMMIT_AT, Head, MAGIC, STORE_AT, VERSION, VERSION_AT,
+        BYTES, CHECKSUM_AT, COMMIT_AT, Head, MAGIC, QUIET_AT, STORE_AT, VERSION, VERSION_AT,
     };
 }
 
 mod format_label {
     pub use sealstone::format::label::{
-        LABEL_BODY_BYTES_MAX, LABEL_END_BYTES, LABEL_MAGIC, Label, LabelEnd,
+        LABEL_BODY_BYTES_MAX, LABEL_END_BYTES, LABEL_MAGIC, Label, LabelEnd, Referrer,
     };
 }
 
@@ -122,6 +122,13 @@ mod format_sealed {
     };
 }
 
+mod format_snapshot {
+    pub use sealstone::format::snapshot::{
+        OnEntry, RATIO_MAX, SNAPSHOT_BLOCK_BYTES, SNAPSHOT_HEADER_BYTES, SNAPSHOT_MAGIC,
+        SNAPSHOT_VERSION, SnapshotHeader, SnapshotWriter, read_snapshot,
+    };
+}
+
 mod format_trailer {
     pub use sealstone::format::trailer::{TRAILER_ALIGN, TRAILER_BYTES, TRAILER_MAGIC, Trailer};
 }
@@ -141,17 +148,18 @@ mod manifest {
         FileObjectRow, FileRow, FileState, FrameRow, HistoryKey, HistoryRow, InlineRow, JournalRow,
         JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
         ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, Pass, PassRow, Place, Raw, Reading,
-        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, Settled,
-        Snapshot, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm, Waits,
-        Witness, Write, from_value, lock_file, lock_out, read_head, row_value, switch, write_head,
+        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey,
+        Settled, Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table,
+        ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
+        read_head, read_whole_head, replace_head, row_value, switch, to_value, write_head,
         write_head_by,
     };
 }
 
 mod sealed {
     pub use sealstone::sealed::{
-        Builder, Built, Described, Expect, Extent, ExtentAt, Footer, Label, Reader, SLICE_BYTES,
-        place,
+        Builder, Built, Described, Expect, Extent, ExtentAt, Footer, Label, Reader, Referrer,
+        SLICE_BYTES, place,
     };
 }
 
@@ -160,13 +168,14 @@ mod engine {
         Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Budget,
         Checkpoint, ChunkBuild, Claim, ClaimHeld, Compacted, Health, Info, Layout, NewObject,
         OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed, Recovery, Retired, Sealer,
-        Sealing, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
+        Sealing, SnapshotAge, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
     };
 }
 
 mod check {
     pub use sealstone::check::{
-        CheckOptions, Finding, LookedAt, Progress, Report, Severity, check,
+        CheckOptions, Finding, LookedAt, Lost, Progress, Report, SalvageOptions, Salvaged,
+        Severity, Unconfirmed, check, salvage,
     };
 }
 
