@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use sealstone::campaign::{
-    Budget, Case, Depth, Faults, Finding, History, Limited, Mutant, Tally, catch, crash_loops,
-    crash_loops_in, cut_history, cut_packing, fault_sweep, is_caught, packings, pairs, play,
-    protections_in_use, random, replay, salvage_all, same_again, singles, tamper_all, whole_trace,
+    Budget, Case, Depth, Faults, Finding, History, Limited, Mutant, OF_SHARED, SharedCase, Tally,
+    catch, crash_loops, crash_loops_in, cut_history, cut_packing, fault_sweep, hunt_shared,
+    is_caught, packings, pairs, play, protections_in_use, random, replay, replay_shared,
+    salvage_all, same_again, shared_slice, singles, tamper_all, whole_trace,
 };
 use sealstone::clock::monotonic_nanos;
 
@@ -314,7 +315,57 @@ fn mutants(arguments: &Arguments) -> bool {
             println!("  {}: {} [{}]", mutant.protection.name(), finding.seen, mutant.case);
         }
     }
-    table.len() == all.len() && table.iter().all(is_caught)
+    let is_shared_caught = owner_mutants(arguments);
+    is_shared_caught && table.len() == all.len() && table.iter().all(is_caught)
+}
+
+/// How long the slice of two owners may take in CI, without its mutants.
+const OWNERS_SECONDS: u64 = 30;
+
+/// Two owners of one store, interleaved, killed and cut.
+fn owners(arguments: &Arguments, seconds: u64) -> bool {
+    let until = monotonic_nanos() + seconds * 1_000_000_000;
+    let next = AtomicU64::new(0);
+    let total = Mutex::new((Tally::default(), 0u64, true));
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(|| {
+                let (mut tally, mut inside, mut went_well) = (Tally::default(), 0, true);
+                while went_well && monotonic_nanos() < until {
+                    let n = next.fetch_add(1, Ordering::AcqRel);
+                    let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(n);
+                    match shared_slice(seed, until, &mut tally) {
+                        Ok(more) => inside += more,
+                        Err((case, finding)) => {
+                            println!("FAILED {finding}\n  --replay \"{case}\"");
+                            went_well = false;
+                        }
+                    }
+                }
+                if let Ok(mut total) = total.lock() {
+                    total.0.add(&tally);
+                    total.1 += inside;
+                    total.2 &= went_well;
+                }
+            });
+        }
+    });
+    let Ok((tally, inside, went_well)) = total.into_inner() else { return false };
+    println!("two owners: {inside} operations inside one of the other's");
+    print!("{}", tally.table());
+    went_well && tally.images > 0
+}
+
+/// What keeps owners apart, switched off.
+fn owner_mutants(arguments: &Arguments) -> bool {
+    let hunted = OF_SHARED.map(|protection| hunt_shared(protection, arguments.seed, 60));
+    for mutant in &hunted {
+        println!("{}", mutant.line());
+        if let Some(finding) = &mutant.caught {
+            println!("  {} [{}]", finding.seen, mutant.case);
+        }
+    }
+    hunted.iter().all(is_caught)
 }
 
 fn main() -> ExitCode {
@@ -326,6 +377,18 @@ fn main() -> ExitCode {
         }
     };
     if let Some(line) = &arguments.replay {
+        if let Ok(case) = line.parse::<SharedCase>() {
+            return match replay_shared(&case) {
+                Ok(()) => {
+                    println!("passed: {case}");
+                    ExitCode::SUCCESS
+                }
+                Err(finding) => {
+                    println!("FAILED {finding}\n  --replay \"{case}\"");
+                    ExitCode::FAILURE
+                }
+            };
+        }
         return match line.parse::<Case>() {
             Err(e) => {
                 eprintln!("campaign: {e}");
@@ -346,10 +409,15 @@ fn main() -> ExitCode {
     let went_well = match (arguments.mutants, arguments.slice.as_str()) {
         (true, _) => mutants(&arguments),
         (false, "faults") => faults(&arguments),
+        (false, "shared") => {
+            owners(&arguments, arguments.minutes.max(1) * 60) & owner_mutants(&arguments)
+        }
         (false, "few") => scenarios(arguments.seed) & salvages(&arguments) & campaign(&arguments),
         (false, _) => {
             let looked = scenarios(arguments.seed) & salvages(&arguments);
-            let crashed = looked & campaign(&arguments);
+            let crashed = looked
+                & campaign(&arguments)
+                & (is_long(&arguments) || owners(&arguments, OWNERS_SECONDS));
             crashed & (is_long(&arguments) || faults(&arguments) & mutants(&arguments))
         }
     };

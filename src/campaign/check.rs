@@ -211,7 +211,7 @@ pub(super) fn verify_objects(store: &Store) -> std::result::Result<(), Finding> 
 }
 
 /// P10: every byte on the disk is in one class.
-fn books_close(store: &Store) -> std::result::Result<Accounts, Finding> {
+pub(super) fn books_close(store: &Store) -> std::result::Result<Accounts, Finding> {
     let accounts = store.accounts().map_err(|e| Finding::error(Rule::Books, "account", &e))?;
     match accounts.are_closed() {
         true => Ok(accounts),

@@ -34,6 +34,7 @@ mod play;
 mod report;
 mod salvaged;
 mod shapes;
+mod shared;
 mod slice;
 mod space;
 mod tamper;
@@ -53,6 +54,9 @@ pub use packing::{cut_packing, packings};
 pub use play::{Run, play};
 pub use report::{Tally, outcome_name};
 pub use salvaged::{Salvages, salvage_all, salvage_history};
+pub use shared::{
+    OF_SHARED, SharedCase, SharedRun, cut_shared, hunt_shared, play_shared, replay_shared,
+    shared_slice,
 pub use slice::{Budget, cut_history};
 pub use space::{crash_loops, crash_loops_in};
 pub use tamper::{Tamper, tamper_all};

@@ -5,6 +5,7 @@
 #![cfg(feature = "sim")]
 
 mod access;
+mod campaign;
 mod child;
 mod loops;
 mod support;
