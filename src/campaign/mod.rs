@@ -57,6 +57,7 @@ pub use salvaged::{Salvages, salvage_all, salvage_history};
 pub use shared::{
     OF_SHARED, SharedCase, SharedRun, cut_shared, hunt_shared, play_shared, replay_shared,
     shared_slice,
+};
 pub use slice::{Budget, cut_history};
 pub use space::{crash_loops, crash_loops_in};
 pub use tamper::{Tamper, tamper_all};

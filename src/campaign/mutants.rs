@@ -37,11 +37,12 @@ impl Mutant {
     }
 }
 
-/// Every protection that a crash, a meddler or a play can show the use of. A copy that is read back
-/// before it counts stands against a disk that lies while it is read: its own suite lies to it.
+/// Every protection that a crash, a meddler or a play of one owner can show the use of. A copy that is
+/// read back before it counts stands against a disk that lies while it is read: its own suite lies
+/// to it. What keeps several owners apart has plays of its own.
 pub fn protections_in_use() -> Vec<Protection> {
-    let here = |protection: &Protection| *protection != Protection::PackedVerified;
-    Protection::ALL.iter().copied().filter(here).collect()
+    let elsewhere = [Protection::PackedVerified, Protection::StreamClaim, Protection::SweepTag];
+    Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }
 
 const HUNT: Budget =

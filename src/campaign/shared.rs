@@ -4,7 +4,7 @@
 //! ```text
 //!   seed --- [play_shared] ---> log of disk events, model after each change
 //!                                   |
-//!               cut at every event [cut_shared] ---> image --- [check] ---> a finding
+//!               cut at many events [cut_shared] ---> image --- [check] ---> a finding
 //! ```
 
 mod acts;

@@ -17,13 +17,14 @@ use crate::ids::StreamId;
 use crate::vfs::Disk;
 use crate::vfs::sim::{Image, Outcomes, Profile, Rng, SimDisk};
 
-/// Cuts `run` at every event, `each` times under the harshest profile.
+/// Cuts `run` at one event in `one_in`, `each` times under the harshest profile.
 ///
 /// # Errors
 /// The first crash that broke a rule.
 pub fn cut_shared(
     run: &SharedRun,
     each: usize,
+    one_in: u64,
     is_over: &dyn Fn() -> bool,
     tally: &mut Tally,
 ) -> Result<(), (Option<Outcomes>, Finding)> {
@@ -34,7 +35,12 @@ pub fn cut_shared(
         let mut rng = Rng::new(run.seed.wrapping_mul(37) ^ profile as u64);
         let mut cursor = run.log.cursor(profile);
         loop {
-            for image in cursor.images(&mut rng, each) {
+            // Each event of some play: which ones follows from the seed.
+            let images = match rng.one_in(one_in) {
+                true => cursor.images(&mut rng, each),
+                false => Vec::new(),
+            };
+            for image in images {
                 let outcomes = image.outcomes().clone();
                 let last = cursor.notes().last().map(|note| &**note);
                 let checked = check(run, last, &image, profile);

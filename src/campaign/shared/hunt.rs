@@ -52,6 +52,8 @@ impl FromStr for SharedCase {
 const STEPS: usize = 24;
 /// Crashes at each of its events.
 const EACH: usize = 2;
+/// One event in so many is cut: many plays show more than many cuts of one.
+const ONE_IN: u64 = 6;
 
 /// One play of the slice and its cuts, until `until_nanos` of the monotonic clock. Returns how many
 /// operations were done inside another.
@@ -65,7 +67,7 @@ pub fn shared_slice(
 ) -> std::result::Result<u64, (SharedCase, Finding)> {
     let run = play_shared(seed, STEPS);
     let is_over = || monotonic_nanos() > until_nanos;
-    cut_shared(&run, EACH, &is_over, tally)
+    cut_shared(&run, EACH, ONE_IN, &is_over, tally)
         .map_err(|(crash, finding)| (SharedCase { seed, steps: STEPS, crash }, finding))?;
     Ok(run.inside)
 }
@@ -98,7 +100,7 @@ pub fn hunt_shared(protection: Protection, seed: u64, plays: u64) -> Mutant {
     for n in 0..plays {
         let run = play_shared(seed.wrapping_add(n), STEPS);
         let is_full = || monotonic_nanos() - began > 20_000_000_000;
-        if let Err((crash, finding)) = cut_shared(&run, 1, &is_full, &mut tally) {
+        if let Err((crash, finding)) = cut_shared(&run, 1, 8, &is_full, &mut tally) {
             mutant.case = SharedCase { seed: run.seed, steps: STEPS, crash }.to_string();
             mutant.caught = Some(finding);
             break;
