@@ -101,7 +101,7 @@ pub(super) fn check(
         return Err(Finding::new(Rule::Orphans, format!("{accounts:?}")));
     }
     // The other kind of access finds the same, after a close or a kill.
-    let next = if image.outcomes().cut % 3 == 0 {
+    let next = if image.outcomes().cut.is_multiple_of(3) {
         store.close().map_err(|e| Finding::error(Rule::Again, "close", &e))?;
         disk.clone()
     } else {

@@ -176,7 +176,7 @@ pub fn play_shared(seed: u64, steps: usize) -> SharedRun {
                 break;
             }
             let who = world.rng.index(2);
-            world.hook = world.rng.one_in(2).then(|| (who, 0));
+            world.hook = world.rng.one_in(2).then_some((who, 0));
             let left = world.rng.below(7);
             if let Some(hook) = &mut world.hook {
                 hook.1 = left;
