@@ -10,13 +10,13 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
 use super::enter::{WriteAccess, lock};
-use super::open::{check_root, manifest_options, sync_names, witnesses};
+use super::open::{check_root, make_folders, manifest_options, sync_names, witnesses};
 use super::options::Options;
 use super::single::{Layout, layout_of};
 use crate::error::Result;
 use crate::format::layout;
 use crate::ids::OwnerId;
-use crate::manifest::{Compacted, Manifest, Newborn, Open, Raw, Table};
+use crate::manifest::{Compacted, Manifest, Newborn, Open, Raw, Table, lock_out};
 
 impl Options {
     /// Copies the rows of a store's manifest into a smaller file, which takes its place. A manifest
@@ -36,7 +36,11 @@ impl Options {
         let (root, disk) = (path.as_ref(), self.disk_or_real());
         check_root(&disk, root, &self)?;
         let _lock = lock(&disk, root, &self)?;
-        if layout_of(&disk, root)? == Layout::SingleFile {
+        let is_one_file = layout_of(&disk, root)? == Layout::SingleFile;
+        let manifest = if is_one_file { root.to_owned() } else { layout::manifest(root) };
+        // Who reads it would refuse the switch: better told before the copy is made.
+        drop(lock_out(&disk, &manifest)?);
+        if is_one_file {
             let newborn = Newborn::beside(&disk, root)?;
             let options = manifest_options(&self, Vec::new());
             let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..options })?;
@@ -45,6 +49,8 @@ impl Options {
         let seen = witnesses(&disk, root)?;
         sync_names(&disk, root)?;
         let manifest = Manifest::open(&disk, root, &manifest_options(&self, seen))?;
+        // A copy of the store may have left out what was empty.
+        make_folders(&disk, root, manifest.meta().sealed_folders)?;
         // Nobody's: the next opening sweeps what a crash leaves of it.
         let nobody = OwnerId::from_parts(0, [0; 10]);
         let tmp = layout::tmp(root, nobody, super::core::unique(&disk)?);

@@ -293,9 +293,10 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     let disk = options.disk_or_real();
     check_root(&disk, root, options)?;
     let layout = single::layout_of(&disk, root)?;
+    let mut untidy = None;
     if layout == Layout::SingleFile {
         single::refuse_shared("open", root, options)?;
-        single::clear(&disk, root)?;
+        untidy = single::clear(&disk, root);
     }
     let store_lock = lock(&disk, root, options)?;
     let (ground, gate) = match layout {
@@ -314,6 +315,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
     if core.is_shared() {
         core.own_lock = Some(own_lock.identity()?);
     }
+    untidy.into_iter().for_each(|e| core.condition.warn(e));
     let core = Arc::new(core);
     let recovered = match options.access {
         WriteAccess::Single => recover::recover(&core, options.set_aside_damage)?,
@@ -440,6 +442,7 @@ fn own_journal(core: &Arc<Core>, owner: OwnerId, epoch: Epoch) -> Journal {
         limits: core.limits.clone(),
         commit: Arc::new(move || -> CommitSeq { witness.manifest.commit_seq() }),
         first_n: 0,
+        is_written_by_sync: core.manifest.meta().single_file,
     };
     Journal::new(config, Arc::new(Rowkeeper { core: Arc::clone(core) }))
 }

@@ -10,7 +10,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::enter::WriteAccess;
+use super::ballast::Ballast;
+use super::enter::{Patience, WriteAccess};
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
@@ -82,7 +83,13 @@ pub(super) fn create(disk: &Arc<dyn Disk>, root: &Path, options: &Options) -> Re
         sealed_folders: options.limits.sealed_folders,
         single_file: true,
     };
-    Manifest::create_file(disk, root, &birth)
+    let mut patience = Patience::new(options.wait_millis);
+    loop {
+        match Manifest::create_file(disk, root, &birth) {
+            Err(e) if e.kind() == ErrorKind::InUse && patience.once() => {}
+            created => return created,
+        }
+    }
 }
 
 /// A file that others may write is no store to trust. One that they may read is how files travel.
@@ -135,15 +142,18 @@ pub(super) fn open(
     }
     disk.mark(Step::OpenManifest);
     let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..open.clone() })?;
-    Ok(Ground::file(disk, root, manifest, options))
+    let ground = Ground::file(disk, root, manifest, options);
+    // Opening commits: on a full disk it needs the room that the ballast keeps.
+    let ballast = Ballast::open(&ground.disk, root, &ground.limits)?;
+    ballast.before_commit(&ground.disk, root, &ground.limits)?;
+    Ok(ground)
 }
 
 /// What a crash left of the making of the file goes; what is not ours stays, and is in nobody's way.
-pub(super) fn clear(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
-    match Newborn::clear(disk, root) {
-        Err(e) if !matches!(e.kind(), ErrorKind::InUse | ErrorKind::Exists) => Err(e),
-        _ => Ok(()),
-    }
+/// Returns what to warn of: the store itself is sound.
+pub(super) fn clear(disk: &Arc<dyn Disk>, root: &Path) -> Option<Error> {
+    let cleared = Newborn::clear(disk, root).err();
+    cleared.filter(|e| !matches!(e.kind(), ErrorKind::InUse | ErrorKind::Exists))
 }
 
 /// Opens the file for reading.
@@ -163,6 +173,13 @@ pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Option<S
     let newest = || -> Result<Option<String>> {
         let open = Open { single_file: true, ..open.clone() };
         let manifest = Manifest::open_read_only(disk, root, &open)?;
+        if !manifest.writer_lives()? {
+            // Only readers share that lock: the owner whose row stands is dead.
+            let shared = lock_file(disk, root, Sharing::Shared);
+            let is_read = shared.map_err(|e| Error::io("lock", root.display(), e))?.is_some();
+            let reader = "a reader that recovered in memory what a killed writer left";
+            return Ok(is_read.then(|| reader.to_owned()));
+        }
         let rows = manifest.read()?.list::<OwnerRow>(.., usize::MAX)?;
         let stands = rows.into_iter().filter(|(_, row)| row.ended.is_none());
         Ok(stands.max_by_key(|(_, row)| row.epoch).map(|(owner, row)| {

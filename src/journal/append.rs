@@ -40,6 +40,8 @@ pub struct JournalConfig {
     pub commit: Arc<dyn Fn() -> CommitSeq + Send + Sync>,
     /// The number of the first file.
     pub first_n: u64,
+    /// What is written stays in this process until it is synced: *Written* then takes a sync.
+    pub is_written_by_sync: bool,
 }
 
 impl fmt::Debug for JournalConfig {
@@ -276,6 +278,15 @@ impl Journal {
             Ok(finished)
         })?;
         Ok(finished.into_iter().collect())
+    }
+
+    /// The level that gives what `level` promises.
+    pub(super) fn raised(&self, level: Level) -> Level {
+        // P1: *Written* survives a killed process.
+        match level {
+            Level::Written if self.config.is_written_by_sync => Level::Durable,
+            level => level,
+        }
     }
 
     pub(super) fn check_ticket(&self, ticket: &Ticket) -> Result<()> {

@@ -63,7 +63,7 @@ impl Journal {
         position: u64,
         level: Level,
     ) -> Result<()> {
-        let failures = state.failures;
+        let (level, failures) = (self.raised(level), state.failures);
         loop {
             if let Some(outcome) = state.outcome(position, level, failures) {
                 return outcome;

@@ -90,7 +90,7 @@ impl Journal {
             return Poll::Ready(Err(e));
         }
         // Cloned and dropped outside of the lock: a waker is a caller's code.
-        let waker = waker.clone();
+        let (waker, level) = (waker.clone(), self.raised(level));
         let mut state = self.state.lock();
         let failures = *seat.failures.get_or_insert(state.failures());
         let position = ticket.position;

@@ -46,6 +46,7 @@ impl Manifest {
     /// # Errors
     /// `Exists` when a manifest stands there already: it was left as it is. `Unsupported` where the
     /// file system has no links or no byte-range locks. `Io`, `DiskFull`: the store is not born.
+    /// `OutcomeUnknown`: it is, and its name may not be durable.
     pub fn create(disk: &Arc<dyn Disk>, root: &Path, birth: &Birth, tmp_name: &str) -> Result<()> {
         let target = layout::manifest(root);
         let fail = |operation, path: &Path, e| Err(Error::io(operation, path.display(), e));
@@ -70,7 +71,7 @@ impl Manifest {
         }
         disk.mark(Step::BirthSyncDir);
         if let Err(e) = disk.sync_dir(root) {
-            return fail("sync", root, e);
+            return Err(name_unsure(&target, e));
         }
         let _ = disk.unlink(&tmp);
         Ok(())
@@ -85,8 +86,9 @@ impl Manifest {
     ///
     /// # Errors
     /// `Exists` when something stands there already; `InUse` while another process makes it;
-    /// `Unsupported` where the file system has no links or no byte-range locks. `Io`, `DiskFull`:
-    /// the store is not born.
+    /// `Invalid` for a name too long to be made; `Unsupported` where the file system has no links
+    /// or no byte-range locks. `Io`, `DiskFull`: the store is not born. `OutcomeUnknown`: it is, and
+    /// its name may not be durable.
     pub fn create_file(disk: &Arc<dyn Disk>, path: &Path, birth: &Birth) -> Result<()> {
         disk.mark(Step::BirthManifest);
         if !Protection::BirthByLink.is_on() {
@@ -102,6 +104,17 @@ impl Manifest {
 pub(super) fn exists(target: &Path) -> Error {
     let cause = "a manifest stands there already, and was left as it is";
     Error::new(ErrorKind::Exists, "create", target.display(), cause)
+}
+
+/// P8: the name is there, and nobody knows whether it is durable.
+pub(super) fn name_unsure(target: &Path, error: io::Error) -> Error {
+    let cause = "the store stands, and its name may not outlast a power failure; open it, or \
+                 remove it";
+    Error::new(ErrorKind::OutcomeUnknown, "create", target.display(), cause).with_source(Error::io(
+        "sync",
+        layout::parent(target).display(),
+        error,
+    ))
 }
 
 pub(super) fn link_failed(target: &Path, error: io::Error) -> Error {

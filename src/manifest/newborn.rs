@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::birth::{exists, link_failed};
+use super::birth::{exists, link_failed, name_unsure};
 use super::body::lock_open_file;
 use super::examine::MAGIC;
 use super::switch::switch;
@@ -40,7 +40,8 @@ impl Newborn {
     ///
     /// # Errors
     /// `Exists` when something has that name, or when something that is not ours has the name in
-    /// which it is made; `InUse` while another process makes it; `Unsupported` without locks; `Io`.
+    /// which it is made; `InUse` while another process makes it; `Invalid` for a name too long to
+    /// be made; `Unsupported` without locks; `Io`.
     pub fn begin(disk: &Arc<dyn Disk>, target: &Path) -> Result<Self> {
         let named = disk.meta(target).map_err(|e| Error::io("create", target.display(), e))?;
         if named.is_some() {
@@ -63,10 +64,21 @@ impl Newborn {
                     clear(disk, target)?;
                     continue;
                 }
+                Err(e) if e.kind() == io::ErrorKind::InvalidFilename => {
+                    let cause = "its name is too long: while it is made, it has a longer one";
+                    return Err(Error::invalid("create", target.display(), cause).with_source(e));
+                }
                 Err(e) => return Err(fail(e)),
             };
             let lock = lock_open_file(disk, Arc::clone(&file), Sharing::Exclusive);
-            let Some(held) = lock.map_err(|e| no_locks(&tmp, e))? else { return Err(busy(&tmp)) };
+            let Some(held) = lock.map_err(|e| {
+                // Nobody could ever take it away safely again, where no lock tells whose it is.
+                let _ = disk.unlink(&tmp);
+                no_locks(&tmp, e)
+            })?
+            else {
+                return Err(busy(&tmp));
+            };
             if identity(disk, &tmp)? == Some(file.identity().map_err(fail)?) {
                 let (disk, target) = (Arc::clone(disk), target.to_owned());
                 return Ok(Self { disk, tmp, target, file, is_done: false, _held: held });
@@ -110,17 +122,20 @@ impl Newborn {
     /// Gives it its own name; its content is synced. `sync` names the sync of the directory.
     ///
     /// # Durability
-    /// The name is durable when this returns, and the other one is gone.
+    /// The name is durable when this returns. The other one is gone, or the next opening takes it.
     ///
     /// # Errors
-    /// `Exists` when somebody else took the name: that file was left as it is. `Io`.
+    /// `Exists` when somebody else took the name: that file was left as it is. `OutcomeUnknown`
+    /// when the directory could not be synced: it has its name, which may not be durable. `Io`.
     pub fn name(mut self, sync: Step) -> Result<()> {
         self.disk.link(&self.tmp, &self.target).map_err(|e| link_failed(&self.target, e))?;
         self.disk.mark(sync);
         let parent = layout::parent(&self.target);
-        self.disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))?;
+        self.disk.sync_dir(parent).map_err(|e| name_unsure(&self.target, e))?;
         self.is_done = true;
-        self.disk.unlink(&self.tmp).map_err(|e| Error::io("unlink", self.tmp.display(), e))
+        // The store is born, whoever takes this name: an opening may have done so already.
+        let _ = self.disk.unlink(&self.tmp);
+        Ok(())
     }
 }
 

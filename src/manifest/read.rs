@@ -227,6 +227,14 @@ impl Snapshot {
         let open = self.halt.guard("read", || self.txn.open_table(table.definition()))?;
         Ok(slot.get_or_init(|| open))
     }
+
+    /// What the pages of a table take of the file. The time follows its rows.
+    pub(super) fn table_bytes(&self, table: Table) -> Result<u64> {
+        let open = self.table(table)?;
+        let stats = self.halt.guard("read", || open.stats())?;
+        let bytes = stats.stored_bytes().saturating_add(stats.metadata_bytes());
+        Ok(bytes.saturating_add(stats.fragmented_bytes()))
+    }
 }
 
 impl Raw for Snapshot {

@@ -83,6 +83,7 @@ impl Manifest {
 /// `InUse` while somebody has the old file open: nothing was changed. `Io`.
 pub fn switch(disk: &Arc<dyn Disk>, draft: &Path, path: &Path, steps: [Step; 2]) -> Result<()> {
     let locked = lock_out(disk, path)?;
+    keep_mode(disk, draft, path).map_err(|e| Error::io("rename", path.display(), e))?;
     disk.mark(steps[0]);
     disk.rename(draft, path).map_err(|e| Error::io("rename", path.display(), e))?;
     disk.mark(steps[1]);
@@ -90,6 +91,15 @@ pub fn switch(disk: &Arc<dyn Disk>, draft: &Path, path: &Path, steps: [Step; 2])
     disk.sync_dir(dir).map_err(|e| Error::io("sync", dir.display(), e))?;
     drop(locked);
     Ok(())
+}
+
+/// Whoever was allowed to read the old file may read the new one, and nobody else.
+fn keep_mode(disk: &Arc<dyn Disk>, draft: &Path, path: &Path) -> io::Result<()> {
+    let Some(old) = disk.meta(path)? else { return Ok(()) };
+    match disk.meta(draft)? {
+        Some(new) if new.mode != old.mode => disk.set_mode(draft, old.mode),
+        _ => Ok(()),
+    }
 }
 
 /// Locks every byte of the manifest at `path`, if one is there: whoever has it open holds some.

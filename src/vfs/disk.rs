@@ -114,6 +114,10 @@ pub trait File: Debug + Send + Sync {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// Bytes of storage that it takes: a hole takes none. About, where the platform cannot tell.
+    fn allocated(&self) -> io::Result<u64> {
+        self.len()
+    }
     /// Who it is; fails once the file has been removed only where the platform says so.
     fn identity(&self) -> io::Result<Identity>;
     /// Reads at `offset`; may be short, 0 at the end.
@@ -162,6 +166,11 @@ pub trait Disk: Debug + Send + Sync {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Takes the name `path` from its file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// Gives a file these permission bits, where the platform has them. Does nothing elsewhere.
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let _ = (path, mode);
+        Ok(())
+    }
     /// Creates one directory, mode 0700.
     fn mkdir(&self, path: &Path) -> io::Result<()>;
     /// Every name in a directory, in no order.

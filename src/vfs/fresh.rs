@@ -33,6 +33,10 @@ impl File for FreshFile {
         self.file.len()
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        self.file.allocated()
+    }
+
     fn identity(&self) -> io::Result<Identity> {
         self.file.identity()
     }

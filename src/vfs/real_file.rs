@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::aligned::ALIGNMENT_BYTES;
@@ -90,6 +90,12 @@ fn evict(_file: &fs::File, _offset: u64, _len: u64) -> io::Result<()> {
 impl File for RealFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        // The unit of this count, whatever the file system's blocks are.
+        const UNIT_BYTES: u64 = 512;
+        Ok(self.file.metadata()?.blocks().saturating_mul(UNIT_BYTES))
     }
 
     fn identity(&self) -> io::Result<Identity> {

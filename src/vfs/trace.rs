@@ -186,6 +186,10 @@ impl Disk for TraceDisk {
         self.pass(Operation::Unlink, path, None, |disk| disk.unlink(path), nothing)
     }
 
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.trace.inner.set_mode(path, mode)
+    }
+
     fn mkdir(&self, path: &Path) -> io::Result<()> {
         self.pass(Operation::Mkdir, path, None, |disk| disk.mkdir(path), nothing)
     }
@@ -323,6 +327,10 @@ impl TraceFile {
 impl File for TraceFile {
     fn len(&self) -> io::Result<u64> {
         self.inner.len()
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.inner.allocated()
     }
 
     fn identity(&self) -> io::Result<Identity> {

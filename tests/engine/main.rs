@@ -4,6 +4,7 @@
 
 mod backup;
 mod compact;
+mod one_file;
 mod pack;
 mod power;
 mod road;

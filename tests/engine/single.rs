@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::support::{append, chunk, on, read, root, sim, small};
-use sealstone::engine::{Budget, Options, Store, Thing};
+use sealstone::engine::{Append, Budget, Options, Store, Thing};
 use sealstone::format::layout;
 use sealstone::ids::StreamId;
+use sealstone::journal::Level;
 use sealstone::manifest::{BodyRow, Reading};
 use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{Image, Profile, Rng, SimDisk};
@@ -337,6 +338,31 @@ fn g16_a_full_disk_is_told_and_reclaim_still_works() {
     store.put_objects(lease, vec![vec![1; 300_000]]).unwrap();
     assert!(store.accounts().unwrap().are_closed());
     store.close().unwrap();
+}
+
+/// Does *Written* survive a killed process here too, and what lingered? No kernel has the bytes
+/// before a commit.
+#[test]
+fn p1_what_is_written_survives_a_killed_process() {
+    let disk = world(11);
+    let store = single(&disk).create(root()).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    let accepted = |n: u8| {
+        let payload = vec![n; 100];
+        store.append(vec![Append { stream, payload }]).unwrap()
+    };
+    store.wait(&accepted(1).ticket, Level::Written).unwrap();
+    let second = accepted(2);
+    let waited = std::pin::pin!(store.when(&second.ticket, Level::Written));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(matches!(waited.poll(&mut context), std::task::Poll::Ready(Ok(()))));
+    disk.kill();
+    drop(store);
+    let mut cursor = disk.events().cursor(Profile::ProcessKill);
+    while cursor.advance().is_some() {}
+    let image = cursor.images(&mut Rng::new(1), 1).remove(0);
+    let store = single(&image.disk()).open(root()).unwrap();
+    assert_eq!(read(&store, stream), [vec![1; 100], vec![2; 100]]);
 }
 
 /// Is a file that others may write refused, one that they may read opened, and a link told as one?

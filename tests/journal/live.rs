@@ -25,6 +25,7 @@ fn follow(disk: Arc<dyn Disk>, root: &Path) {
         limits,
         commit: Arc::new(|| CommitSeq(0)),
         first_n: 0,
+        is_written_by_sync: false,
     };
     let journal = Journal::new(config, Arc::clone(&rows) as Arc<dyn Registrar>);
     let ended = AtomicBool::new(false);

@@ -127,6 +127,7 @@ impl Rig {
             limits,
             commit: Arc::new(|| CommitSeq(9)),
             first_n: 0,
+            is_written_by_sync: false,
         };
         let journal = Arc::new(Journal::new(config, Arc::clone(&rows) as Arc<dyn Registrar>));
         Self { disk, rows, journal }

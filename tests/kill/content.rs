@@ -1,13 +1,14 @@
 //! What the stores here hold: everything follows from its place or from a number, so that any
 //! process can tell right from wrong.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use sealstone::Limits;
 use sealstone::engine::{Options, Store, StreamView};
 use sealstone::ids::StreamId;
 use sealstone::manifest::{Reading, StreamRow};
 use sealstone::vfs::Disk;
+use sealstone::{Layout, Limits};
 
 /// splitmix64.
 #[derive(Debug, Clone)]
@@ -100,6 +101,14 @@ pub fn limits() -> Limits {
 
 pub fn options(disk: Arc<dyn Disk>) -> Options {
     Store::options().limits(limits()).disk(disk)
+}
+
+/// The name of a store that is one file.
+pub const ONE_FILE: &str = "one.stone";
+
+/// How the store at `root` is made.
+pub fn layout(root: &Path) -> Layout {
+    if root.ends_with(ONE_FILE) { Layout::SingleFile } else { Layout::Directory }
 }
 
 /// A pair of streams whose records are appended, sealed and moved back together: at any instant both

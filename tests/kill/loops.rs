@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use sealstone::engine::{Budget, Store};
 use sealstone::vfs::{RealDisk, Step};
 
 use crate::child::{Orders, seed};
-use crate::content::{Rng, options};
+use crate::content::{ONE_FILE, Rng, options};
 use crate::marks::read_marks;
 use crate::model::Model;
 
@@ -18,6 +19,8 @@ use crate::model::Model;
 const TRIALS: u64 = 200;
 /// A new store after so many: birth is killed too.
 const TRIALS_OF_ONE_STORE: u64 = 25;
+/// Kills of a writer of a store in one file.
+const TRIALS_OF_ONE_FILE: u64 = 16;
 /// What a store may take after reclaim, however often its writers died.
 const STORE_BYTES_MAX: u64 = 16 << 20;
 
@@ -122,7 +125,9 @@ impl Bench {
             ),
         }
         assert_eq!(listing(&self.root), before, "G20: a reader changed something");
-        if self.rng.below(2) == 0 || !self.root.join("manifest.redb").exists() {
+        if self.rng.below(2) == 0
+            || !(self.root.is_file() || self.root.join("manifest.redb").exists())
+        {
             return;
         }
         let opening = options(RealDisk::new()).wait_millis(20_000);
@@ -157,9 +162,26 @@ impl Bench {
     }
 }
 
+/// Does a store in one file keep everything acknowledged when its writer is killed, *Written* too?
+/// (G1, P1)
+#[test]
+fn g1_nothing_acknowledged_in_one_file_is_missing_after_a_kill() {
+    let mut bench = Bench::new(Rng(seed("kill loop over one file")));
+    bench.root = bench.dir.path().join(ONE_FILE);
+    for _ in 0..TRIALS_OF_ONE_FILE {
+        bench.trial(None);
+    }
+    assert_eq!(std::fs::metadata(&bench.root).unwrap().permissions().mode() & 0o777, 0o600);
+    println!("{} acknowledgements", bench.model.acknowledged);
+    assert!(bench.model.acknowledged > 100);
+}
+
 /// Every name with length and time of change.
 pub fn listing(root: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    if let Ok(meta) = std::fs::metadata(root).map(|meta| (meta.len(), meta.modified().unwrap())) {
+        found.insert(format!("{meta:?}"));
+    }
     let mut dirs = vec![root.to_owned()];
     while let Some(dir) = dirs.pop() {
         let Ok(entries) = std::fs::read_dir(&dir) else { continue };

@@ -9,7 +9,7 @@ use sealstone::journal::Level;
 use sealstone::manifest::{ClaimKind, LeaseRow, Reading, ResourceKey, StreamRow};
 use sealstone::vfs::Step;
 
-use crate::content::{Pair, Rng, encode, noise, options, pairs, record, state};
+use crate::content::{Pair, Rng, encode, layout, noise, options, pairs, record, state};
 use crate::marks::marking;
 use crate::model::Log;
 
@@ -37,7 +37,8 @@ pub fn run(root: &Path, out: &Path, seed: u64, stop_at: Option<(String, u64)>) {
     let disk = marking(&out.join("marks"), stop_at, passes);
     let mut rng = Rng(seed);
     let log = Log::create(&out.join("log"));
-    let open = || options(disk.clone()).wait_millis(20_000).open_or_create(root).unwrap();
+    let how = || options(disk.clone()).layout(layout(root)).wait_millis(20_000);
+    let open = || how().open_or_create(root).unwrap();
     let store = open();
     let leases = store.snapshot().unwrap().list::<LeaseRow>(.., usize::MAX).unwrap();
     let leases = leases.into_iter().filter(|(_, row)| row.holder == "writer");

@@ -3,11 +3,12 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::names::Body;
+use super::names::{Body, body_of};
 use crate::error::{Error, Result};
 use crate::manifest::handle::Manifest;
 use crate::manifest::read::{Reading, Snapshot};
 use crate::manifest::rows::{BodyRow, FrameRow, PageRow};
+use crate::manifest::table::Table;
 
 /// The bodies as of one snapshot, taken when it is first asked.
 pub(super) struct Stored<'m> {
@@ -39,10 +40,27 @@ impl<'m> Stored<'m> {
         Ok(self.snapshot.get_or_init(|| taken))
     }
 
+    /// Whether a file has this name.
+    pub(super) fn has(&self, name: &str) -> Result<bool> {
+        Ok(self.snapshot()?.get::<BodyRow>(&name.to_owned())?.is_some())
+    }
+
     /// The length of the file of this name.
     pub(super) fn len(&self, name: &str) -> Result<Option<u64>> {
-        let row = self.snapshot()?.get::<BodyRow>(&name.to_owned())?;
-        Ok(row.map(|row| row.len))
+        let snapshot = self.snapshot()?;
+        let Some(row) = snapshot.get::<BodyRow>(&name.to_owned())? else { return Ok(None) };
+        let table = match body_of(name) {
+            Some(Body::Frames(..)) => Table::Frames,
+            _ => Table::Pages,
+        };
+        // P9: whoever reads it sizes what it reads into by this.
+        let page_bytes = body_of(name).map_or(0, Body::page_bytes);
+        let held = snapshot.count(table)?.saturating_mul(page_bytes);
+        if row.len > held.min(self.manifest.len_bytes()?) {
+            let cause = format!("it says {} bytes, and all pages hold {held}", row.len);
+            return Err(Error::damage("read", format!("bodies {name:?}"), cause));
+        }
+        Ok(Some(row.len))
     }
 
     /// A page that the file's length says is there.

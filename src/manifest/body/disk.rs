@@ -11,6 +11,7 @@ use super::content::Stored;
 use super::file::{BodyFile, OwnerLock};
 use super::names::{Body, Target, body_of, target};
 use super::pending::{PENDING_BYTES_MAX, Pending};
+use super::room::Room;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{OwnerId, UniqueId};
@@ -21,9 +22,6 @@ use crate::manifest::table::Table;
 use crate::vfs::{
     Access, DirectIo, Disk, Entry, EntryKind, File, Held, Identity, Meta, Sharing, Space, Step,
 };
-
-/// Space that a commit may take besides the bytes that it carries.
-const COMMIT_BYTES: u64 = 256 << 10;
 
 /// What the handles of one opening share.
 #[derive(Debug)]
@@ -36,6 +34,7 @@ pub(super) struct Bodies {
     owner: OnceLock<OwnerId>,
     locks: Mutex<BTreeSet<OwnerId>>,
     may_write: bool,
+    room: Room,
 }
 
 impl Bodies {
@@ -59,10 +58,24 @@ impl Bodies {
             self.commit(Step::BodyCommit)?;
         }
         let wanted = self.pending.bytes().saturating_add(more).saturating_mul(2);
-        if self.under.space(&self.root)?.free < wanted.saturating_add(COMMIT_BYTES) {
-            return Err(io::ErrorKind::StorageFull.into());
+        let reserve = Room::reserve(self.manifest.len_bytes().map_err(io::Error::other)?);
+        let wanted = wanted.saturating_add(reserve);
+        let space = self.under.space(&self.root)?;
+        if space.free >= wanted {
+            return Ok(());
         }
-        Ok(())
+        // All of it may go where the file has no blocks yet.
+        let holes = Room::holes(&self.manifest).map_err(io::Error::other)?;
+        if holes <= space.free && self.with_room_inside(space)?.free >= wanted {
+            return Ok(());
+        }
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    /// G16: pages that were given back are free, although the file system does not know.
+    fn with_room_inside(&self, space: Space) -> io::Result<Space> {
+        let inside = self.room.inside(&self.manifest).map_err(io::Error::other)?;
+        Ok(Space { free: space.free.saturating_add(inside), ..space })
     }
 
     /// Whether a name stands directly in the store: nothing will ever name it.
@@ -168,6 +181,7 @@ impl BodyDisk {
             manifest,
             owner: OnceLock::new(),
             locks: Mutex::new(BTreeSet::new()),
+            room: Room::default(),
         };
         Self { bodies: Arc::new(bodies) }
     }
@@ -286,7 +300,10 @@ impl Disk for BodyDisk {
                 bodies.may_write()?;
                 bodies.pending.unlink(&name, body, &Stored::now(&bodies.manifest))?;
                 // What stands for itself is given up to make room now.
-                if bodies.is_top(&name) { bodies.commit(Step::BodyCommit) } else { Ok(()) }
+                if bodies.is_top(&name) || bodies.pending.bytes() > PENDING_BYTES_MAX {
+                    bodies.commit(Step::BodyCommit)?;
+                }
+                Ok(())
             }
             Target::Lock(owner) => match bodies.locks.lock().remove(&owner) {
                 true => Ok(()),
@@ -327,7 +344,7 @@ impl Disk for BodyDisk {
     fn space(&self, path: &Path) -> io::Result<Space> {
         match self.target(path) {
             Target::Outside => self.bodies.under.space(path),
-            _ => self.bodies.under.space(&self.bodies.root),
+            _ => self.bodies.with_room_inside(self.bodies.under.space(&self.bodies.root)?),
         }
     }
 
@@ -393,8 +410,8 @@ impl Books {
         snapshot.scan::<BodyRow>(.., &mut |name, row| {
             match body_of(&name) {
                 Some(body @ Body::Pages(_)) => {
-                    bytes += row.len;
-                    pages += body.pages(row.len);
+                    bytes = bytes.saturating_add(row.len);
+                    pages = pages.saturating_add(body.pages(row.len));
                 }
                 Some(Body::Frames(..)) => {}
                 None => {
@@ -410,7 +427,7 @@ impl Books {
         let strays = snapshot.count(Table::Pages)?.abs_diff(pages);
         bytes = bytes.saturating_add(strays.saturating_mul(page_bytes));
         snapshot.scan::<FrameRow>(.., &mut |_, row| {
-            bytes += row.bytes.len() as u64;
+            bytes = bytes.saturating_add(row.bytes.len() as u64);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Self { files, bytes })

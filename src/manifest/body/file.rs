@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::content::Stored;
 use super::disk::Bodies;
 use super::names::Body;
+use super::pending::Waiting;
 use crate::error::ErrorKind;
 use crate::manifest::read::Snapshot;
 use crate::vfs::{Access, File, Identity, LockRange, Sharing, Step};
@@ -52,6 +53,31 @@ impl BodyFile {
         len.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    fn read_once(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let stored = self.stored();
+        let len = self.length(&stored)?;
+        let page_bytes = self.body.page_bytes();
+        let end = len.min(offset.saturating_add(into.len() as u64));
+        let mut at = offset;
+        while at < end {
+            let (page, within) = (at / page_bytes, (at % page_bytes) as usize);
+            let want = (page_bytes - within as u64).min(end - at) as usize;
+            let target = &mut into[(at - offset) as usize..][..want];
+            let copied = match self.bodies.pending.page(self.body, page) {
+                Some(Waiting::Page(bytes)) => copy(&bytes, within, target),
+                Some(Waiting::Gone) => false,
+                None => copy(&stored.page(self.body, page).map_err(wrapped)?, within, target),
+            };
+            if !copied {
+                let place = format!("{} at {at}", self.name);
+                let cause = "its page is shorter than its length says";
+                return Err(io::Error::other(crate::Error::damage("read", place, cause)));
+            }
+            at += want as u64;
+        }
+        Ok(end.saturating_sub(offset) as usize)
+    }
+
     fn may_write(&self) -> io::Result<()> {
         if self.access == Access::Read {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -90,27 +116,15 @@ impl File for BodyFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let stored = self.stored();
-        let len = self.length(&stored)?;
-        let page_bytes = self.body.page_bytes();
-        let end = len.min(offset.saturating_add(into.len() as u64));
-        let mut at = offset;
-        while at < end {
-            let (page, within) = (at / page_bytes, (at % page_bytes) as usize);
-            let want = (page_bytes - within as u64).min(end - at) as usize;
-            let target = &mut into[(at - offset) as usize..][..want];
-            let copied = match self.bodies.pending.page(self.body, page) {
-                Some(waiting) => waiting.is_some_and(|bytes| copy(&bytes, within, target)),
-                None => copy(&stored.page(self.body, page).map_err(wrapped)?, within, target),
-            };
-            if !copied {
-                let place = format!("{} at {at}", self.name);
-                let cause = "its page is shorter than its length says";
-                return Err(io::Error::other(crate::Error::damage("read", place, cause)));
+        let now = || (self.bodies.pending.stamp(), self.bodies.manifest.commit_seq());
+        loop {
+            let seen = now();
+            match self.read_once(into, offset) {
+                // What was looked up first may have moved on before the rest was: look again.
+                Err(e) if is_damage(&e) && seen != now() => {}
+                read => return read,
             }
-            at += want as u64;
         }
-        Ok(end.saturating_sub(offset) as usize)
     }
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
@@ -136,8 +150,8 @@ impl File for BodyFile {
 
     fn evict(&self) -> io::Result<()> {
         // Where the name is gone, what was pinned stays as it is.
-        let is_there = Stored::now(&self.bodies.manifest).len(&self.name).map_err(wrapped)?;
-        if is_there.is_some() { self.pin() } else { Ok(()) }
+        let is_there = Stored::now(&self.bodies.manifest).has(&self.name).map_err(wrapped)?;
+        if is_there { self.pin() } else { Ok(()) }
     }
 
     fn try_lock(&self, _range: LockRange, _sharing: Sharing) -> io::Result<bool> {
@@ -165,6 +179,11 @@ fn copy(bytes: &[u8], from: usize, into: &mut [u8]) -> bool {
         }
         None => false,
     }
+}
+
+fn is_damage(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<crate::Error>());
+    cause.is_some_and(|cause| cause.kind() == ErrorKind::Damage)
 }
 
 fn wrapped(error: crate::Error) -> io::Error {

@@ -14,6 +14,9 @@ const STORE_BYTE: LockRange = LockRange { start: 1 << 61, end: Some((1 << 61) + 
 pub(in crate::manifest) const AROUND_THE_STORES_LOCK: [LockRange; 2] =
     [LockRange { start: 0, end: Some(1 << 61) }, LockRange { start: (1 << 61) + 1, end: None }];
 
+/// How often the path may come to name another file before this gives up.
+const TRIES_MAX: usize = 8;
+
 #[derive(Debug)]
 struct HeldFile {
     disk: Arc<dyn Disk>,
@@ -32,7 +35,7 @@ impl Drop for HeldFile {
     }
 }
 
-/// Locks the file at `path`; `None` when another holds it.
+/// Locks the file that `path` names then; `None` when another holds it.
 ///
 /// # Errors
 /// Those of the disk; `Unsupported` where the file system has no byte-range locks.
@@ -45,11 +48,18 @@ pub fn lock_file(
         Sharing::Exclusive => Access::ReadWrite,
         Sharing::Shared => Access::Read,
     };
-    let file = disk.open(path, access)?;
-    let held = lock_open_file(disk, Arc::clone(&file), sharing)?;
-    // The name may have gone to another file meanwhile: that lock is worth nothing.
-    let named = disk.meta(path)?.map(|meta| meta.identity);
-    Ok(held.filter(|_| named == file.identity().ok()))
+    for _ in 0..TRIES_MAX {
+        let file = disk.open(path, access)?;
+        let Some(held) = lock_open_file(disk, Arc::clone(&file), sharing)? else {
+            return Ok(None);
+        };
+        // G24: another file may have been put in its place meanwhile.
+        let named = disk.meta(path)?.map(|meta| meta.identity);
+        if named == Some(file.identity()?) {
+            return Ok(Some(held));
+        }
+    }
+    Ok(None)
 }
 
 /// Locks a file that is open.

@@ -24,6 +24,7 @@ mod fill;
 mod lock;
 mod names;
 mod pending;
+mod room;
 
 pub use disk::{BodyDisk, Books};
 pub use lock::lock_file;

@@ -116,6 +116,12 @@ impl File for SimFile {
         Ok(world.tree.content(self.inode)?.len())
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        let world = self.shared.world.lock();
+        world.alive(self.pid)?;
+        Ok(world.tree.content(self.inode)?.pages() * super::content::PAGE as u64)
+    }
+
     fn identity(&self) -> io::Result<Identity> {
         self.shared.world.lock().alive(self.pid)?;
         Ok(Identity { device: DEVICE, inode: self.inode })
