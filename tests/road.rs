@@ -10,13 +10,19 @@ use sealstone::recording::{
     ExportOptions, Field, FieldType, ImportOptions, Level, NewRecord, RecordingStatus, Schema,
     Value,
 };
-use sealstone::{ErrorKind, Store};
+use sealstone::{ErrorKind, Limits, Store};
 
 const WEATHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nyc-weather-2013.csv");
 
 struct Home {
     _dir: tempfile::TempDir,
     path: PathBuf,
+}
+
+/// A store that writes no snapshots of its rows, so that what is live is what recordings hold.
+fn without_snapshots(path: &Path) -> Store {
+    let limits = Limits { snapshot_chain_max: 0, ..Limits::default() };
+    Store::options().limits(limits).create(path).unwrap()
 }
 
 fn home() -> Home {
@@ -148,7 +154,7 @@ fn a_late_conflict_leaves_nothing() {
 #[test]
 fn rec1_a_taken_name_is_refused() {
     let home = home();
-    let store = Store::create(&home.path).unwrap();
+    let store = without_snapshots(&home.path);
     store.import(&b"a\n1\n"[..], &csv("x"), &mut go).unwrap();
     let error = store.import(&b"a\n2\n"[..], &csv("x"), &mut go).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists);
@@ -168,7 +174,7 @@ fn rec1_a_taken_name_is_refused() {
 #[test]
 fn a_failed_replacement_loses_neither() {
     let home = home();
-    let store = Store::create(&home.path).unwrap();
+    let store = without_snapshots(&home.path);
     store.import(&b"a\nold\n"[..], &csv("x"), &mut go).unwrap();
     let mut options = csv("x").replacing();
     options.chunk_bytes = 4 << 10;

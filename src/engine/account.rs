@@ -3,7 +3,7 @@
 //!
 //! P10: live + dead + condemned + open + orphan bytes = bytes on disk.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ impl Store {
             true => list_bodies(core, &mut accounts)?,
         };
         let rows = FileRows::read(core, &listed, &mut accounts)?;
-        let journals: HashSet<(OwnerId, u64)> = self
+        let journals: BTreeSet<(OwnerId, u64)> = self
             .snapshot()?
             .list::<JournalRow>(.., usize::MAX)?
             .into_iter()
@@ -76,16 +76,16 @@ impl Store {
 }
 
 struct FileRows {
-    named: HashMap<UniqueId, u64>,
+    named: BTreeMap<UniqueId, u64>,
 }
 
 impl FileRows {
     /// Live from the objects, dead and condemned from the files.
     fn read(core: &Core, listed: &[(PathBuf, u64)], accounts: &mut Accounts) -> Result<Self> {
-        let there: HashSet<UniqueId> =
+        let there: BTreeSet<UniqueId> =
             listed.iter().filter_map(|(path, _)| unique_of(path)).collect();
         let snapshot = core.snapshot()?;
-        let mut named = HashMap::new();
+        let mut named = BTreeMap::new();
         snapshot.scan::<ObjectRow>(.., &mut |_, row| {
             if let Place::Extent { .. } = row.place {
                 accounts.live += row.stored_len;
@@ -122,7 +122,7 @@ fn class_of(
     core: &Core,
     path: &Path,
     rows: &FileRows,
-    journals: &HashSet<(OwnerId, u64)>,
+    journals: &BTreeSet<(OwnerId, u64)>,
     living: &[OwnerId],
 ) -> Class {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -6,7 +6,7 @@
 //! ```
 //! An unreadable object stops the compaction of its file: nothing is lost by tidying up.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::label_rows::LabelRows;
@@ -221,7 +221,7 @@ impl Store {
         Ok(found)
     }
 
-    fn building(&self) -> Result<&parking_lot::Mutex<HashSet<UniqueId>>> {
+    fn building(&self) -> Result<&parking_lot::Mutex<BTreeSet<UniqueId>>> {
         Ok(&self.writer("compact")?.building)
     }
 }

@@ -9,7 +9,7 @@
 //! order of epoch and number.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::claim::held_by;
 use super::core::Core;
@@ -191,7 +191,7 @@ pub(super) fn check_held(
 
 /// The ends of streams that were just claimed, and the journals that their tails lie in.
 fn read_tails(core: &Core, claimed: &[StreamId]) -> Result<(Streams, Vec<Left>)> {
-    let asked: HashSet<StreamId> = claimed.iter().copied().collect();
+    let asked: BTreeSet<StreamId> = claimed.iter().copied().collect();
     let mut refused: Option<Refused> = None;
     for _ in 0..TRIES_MAX {
         let snapshot = core.snapshot()?;

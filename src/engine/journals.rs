@@ -6,7 +6,7 @@
 //! ```
 //! A row stands before the first acknowledgement, and goes durably before its file is unlinked.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let streams = writer.streams.lock();
-        let needed: HashSet<Source> =
+        let needed: BTreeSet<Source> =
             streams.iter().flat_map(|(_, end)| end.tail.iter().map(|r| r.source)).collect();
         let ours = finished.iter().filter(|f| !is_needed(f, &streams)).map(|f| (me.owner, f.n));
         let theirs = adopted

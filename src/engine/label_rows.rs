@@ -1,6 +1,6 @@
 //! The rows that a label tells of, kept short: what does not fit is left out, the least needed first.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::seal::RowText;
 use crate::sealed::Referrer;
@@ -13,7 +13,7 @@ const LABEL_BYTES: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct LabelRows {
     rows: Vec<Referrer>,
-    seen: HashSet<(Option<u32>, u8, Vec<u8>)>,
+    seen: BTreeSet<(Option<u32>, u8, Vec<u8>)>,
     bytes: usize,
 }
 

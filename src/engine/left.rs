@@ -8,7 +8,7 @@
 //! The row says for which streams, and up to which record of each, its file is still needed. Once
 //! an owner has ended, that list and the rows of the streams alone decide when the file may go.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use super::core::Core;
@@ -142,13 +142,13 @@ impl Store {
     /// Finished journals of ours that hold nothing of what we or others need; and the streams for
     /// which we need a left one no more.
     #[allow(clippy::type_complexity)]
-    fn done_with(&self) -> Result<(Vec<u64>, HashMap<(OwnerId, u64), Vec<StreamId>>)> {
+    fn done_with(&self) -> Result<(Vec<u64>, BTreeMap<(OwnerId, u64), Vec<StreamId>>)> {
         let writer = self.writer("forget")?;
         let me = self.core().check_write("forget")?;
         let left: Vec<Left> = writer.left.lock().iter().copied().collect();
         let mut finished = writer.journal.files();
         finished.retain(|file| file.finished);
-        let mut theirs: HashMap<(OwnerId, u64), Vec<StreamId>> = HashMap::new();
+        let mut theirs: BTreeMap<(OwnerId, u64), Vec<StreamId>> = BTreeMap::new();
         {
             let streams = writer.streams.lock();
             finished.retain(|file| !is_needed(file, &streams));
@@ -200,6 +200,6 @@ impl Store {
 }
 
 /// The streams of a list.
-pub(super) fn streams_of(needed: &[(StreamId, Sequence)]) -> HashSet<StreamId> {
+pub(super) fn streams_of(needed: &[(StreamId, Sequence)]) -> BTreeSet<StreamId> {
     needed.iter().map(|(stream, _)| *stream).collect()
 }

@@ -3,7 +3,7 @@
 //! Journals may hold a record twice (copied forward), sealed already, or of an older generation
 //! beyond a cut. What is kept follows from the stream's row alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::streams::{Source, Unsealed, is_kept};
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::protection::Protection;
 
 #[derive(Debug, Default)]
 pub(crate) struct Merge {
-    found: HashMap<StreamId, BTreeMap<Sequence, Unsealed>>,
+    found: BTreeMap<StreamId, BTreeMap<Sequence, Unsealed>>,
 }
 
 impl Merge {

@@ -7,7 +7,7 @@
 //! ```
 
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -326,9 +326,9 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
         journal,
         streams: Mutex::new(recovered.streams),
         adopted: Mutex::new(recovered.adopted),
-        left: Mutex::new(HashSet::new()),
+        left: Mutex::new(BTreeSet::new()),
         releasing: RwLock::new(()),
-        building: Arc::new(Mutex::new(HashSet::new())),
+        building: Arc::new(Mutex::new(BTreeSet::new())),
         recovery: recovered.recovery,
         published: Mutex::new(0),
         linger: Mutex::new(None),

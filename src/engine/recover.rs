@@ -5,7 +5,7 @@
 //! ONE transaction ends the dead owners, takes over their journals and releases their claims. The
 //! time follows the unsealed journals, not the store.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::append::{JOURNAL_LEASES, stream_of_payload};
@@ -106,7 +106,7 @@ pub(super) fn recover(core: &Core, set_aside_allowed: bool) -> Result<Recovered>
 /// Journal rows by epoch of their owner, then number: the order in which they were written.
 pub(super) fn in_order(snapshot: &Snapshot) -> Result<Vec<((OwnerId, u64), JournalRow)>> {
     let mut rows = snapshot.list::<JournalRow>(.., usize::MAX)?;
-    let mut epochs: HashMap<OwnerId, Epoch> = HashMap::new();
+    let mut epochs: BTreeMap<OwnerId, Epoch> = BTreeMap::new();
     for ((owner, _), _) in &rows {
         if let Some(row) = snapshot.get::<OwnerRow>(owner)? {
             epochs.insert(*owner, row.epoch);
@@ -203,11 +203,11 @@ fn tails(
 pub(super) fn match_leases(
     core: &Core,
     streams: &mut Streams,
-    of: Option<&HashSet<StreamId>>,
+    of: Option<&BTreeSet<StreamId>>,
 ) -> Result<Vec<LeaseId>> {
     let snapshot = core.snapshot()?;
     // By stream as well: a lease belongs to a stream's holder, whoever else names such bytes.
-    let mut free: HashMap<(Option<StreamId>, Digest), Vec<LeaseId>> = HashMap::new();
+    let mut free: BTreeMap<(Option<StreamId>, Digest), Vec<LeaseId>> = BTreeMap::new();
     // Those of journals alone: the time follows the unsealed journals.
     for (lease, row) in snapshot.list::<LeaseRow>(LeaseId(JOURNAL_LEASES).., usize::MAX)? {
         let stream = stream_of_payload(&row);
@@ -249,7 +249,7 @@ struct TakeOver<'a> {
 impl TakeOver<'_> {
     /// ONE transaction ends the dead, takes over their journals and frees their claims.
     fn commit(&self, core: &Core, streams: &Streams) -> Result<Vec<Adopted>> {
-        let needed: HashSet<Source> = streams
+        let needed: BTreeSet<Source> = streams
             .iter()
             .flat_map(|(_, end)| end.tail.iter().map(|record| record.source))
             .collect();

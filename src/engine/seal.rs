@@ -8,7 +8,7 @@
 //! content is stored already is looked up here and decided again inside that transaction.
 
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(super) enum Part {
 }
 
 /// Files placed under `sealed/` by this process that no row names yet: the sweep leaves them be.
-pub(crate) type Building = Arc<Mutex<HashSet<UniqueId>>>;
+pub(crate) type Building = Arc<Mutex<BTreeSet<UniqueId>>>;
 
 /// Durable bytes that await the transaction that names them.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(crate) struct SealedSet {
     pub(super) unreadable: Vec<Vec<ObjectId>>,
     pub(super) files: Vec<Built>,
     /// Files that a committed row names now.
-    pub(super) committed: HashSet<usize>,
+    pub(super) committed: BTreeSet<usize>,
 }
 
 impl SealedSet {
@@ -94,9 +94,9 @@ impl SealedSet {
             contents,
             digests,
             files: Vec::new(),
-            committed: HashSet::new(),
+            committed: BTreeSet::new(),
         };
-        let mut first: HashMap<Digest, usize> = HashMap::new();
+        let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
         let mut to_build = Vec::new();
         for index in 0..set.contents.len() {
             let digest = set.digests[index];
@@ -204,7 +204,7 @@ impl SealedSet {
     /// Takes in the contents of a set that was sealed after this one.
     pub(crate) fn join(&mut self, mut later: Self) {
         let (contents, files) = (self.contents.len(), self.files.len());
-        let mut stored: HashMap<Digest, usize> = HashMap::new();
+        let mut stored: BTreeMap<Digest, usize> = BTreeMap::new();
         for (index, digest) in self.digests.iter().enumerate() {
             stored.entry(*digest).or_insert(index);
         }

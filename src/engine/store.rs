@@ -2,7 +2,7 @@
 //! the opening.
 
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) struct Writer {
     pub(super) streams: Mutex<Streams>,
     pub(super) adopted: Mutex<Vec<Adopted>>,
     /// Journals left by others that the tails of streams we hold lie in.
-    pub(super) left: Mutex<HashSet<Left>>,
+    pub(super) left: Mutex<BTreeSet<Left>>,
     /// Held by those who append; alone, by who lets go of a stream.
     pub(super) releasing: RwLock<()>,
     pub(super) building: Building,

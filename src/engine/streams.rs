@@ -1,7 +1,7 @@
 //! The unsealed end of each stream, in memory: what recovery read from the journals, and what was
 //! accepted since. Whatever lies below `sealed_upto` is in chunks and no longer here.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -85,7 +85,7 @@ impl End {
 /// All streams that were touched since opening, or have an unsealed tail.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    ends: HashMap<StreamId, End>,
+    ends: BTreeMap<StreamId, End>,
 }
 
 impl Streams {

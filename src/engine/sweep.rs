@@ -1,7 +1,7 @@
 //! Sweep: files of ours that no row names are rubbish, and removed. A name that is not ours is a
 //! stray, and never touched.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
         }
     }
     // In this order: what is published after we listed is in neither set, and not in the list.
-    let in_flight: HashSet<UniqueId> = building.lock().clone();
+    let in_flight: BTreeSet<UniqueId> = building.lock().clone();
     let theirs = tags_of_living_peers(core)?;
     let named = named_files(core)?;
     for (path, digest, unique) in found {
@@ -48,17 +48,17 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
 
 /// The marks on the files of owners that live, ours not among them. Who is dead by now names nothing
 /// any more, so this comes before the look at the rows.
-fn tags_of_living_peers(core: &Core) -> Result<HashSet<[u8; TAG_BYTES]>> {
+fn tags_of_living_peers(core: &Core) -> Result<BTreeSet<[u8; TAG_BYTES]>> {
     if !core.is_shared() || !Protection::SweepTag.is_on() {
-        return Ok(HashSet::new());
+        return Ok(BTreeSet::new());
     }
     let me = core.me.map(|me| me.owner);
     let living = the_living(core)?.into_iter().filter(|owner| Some(*owner) != me);
     Ok(living.map(tag_of).collect())
 }
 
-fn named_files(core: &Core) -> Result<HashSet<(crate::digest::Digest, UniqueId)>> {
-    let mut named = HashSet::new();
+fn named_files(core: &Core) -> Result<BTreeSet<(crate::digest::Digest, UniqueId)>> {
+    let mut named = BTreeSet::new();
     core.snapshot()?.scan::<FileRow>(.., &mut |_, row| {
         named.insert((row.digest, row.unique));
         Ok(ControlFlow::Continue(()))

@@ -4,7 +4,7 @@
 //! the transaction that writes the referring row.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fetch::{self, FileCache};
 use super::seal::{Part, SealedSet};
@@ -90,7 +90,7 @@ impl SealedSet {
         &self,
         w: &mut Write,
         again: &RefCell<Option<Again>>,
-    ) -> Result<(Vec<ObjectId>, HashSet<usize>)> {
+    ) -> Result<(Vec<ObjectId>, BTreeSet<usize>)> {
         let mut objects: Vec<ObjectId> = Vec::with_capacity(self.parts.len());
         let mut files: BTreeMap<usize, FileId> = BTreeMap::new();
         for (index, part) in self.parts.iter().enumerate() {

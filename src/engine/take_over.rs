@@ -7,7 +7,7 @@
 //! something is durable. So if a lock was lost and its owner lives all the same, whatever that owner
 //! told is in what is read here, and what it writes later it tells nobody.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::core::Core;
 use super::journals::unlink_journals;
@@ -52,7 +52,7 @@ fn take_over(core: &Core, dead: &[Dead], recovery: &mut Recovery) -> Result<Vec<
         return Ok(Vec::new());
     }
     let me = core.check_write("recover")?;
-    let owners: HashSet<OwnerId> = dead.iter().map(|dead| dead.owner).collect();
+    let owners: BTreeSet<OwnerId> = dead.iter().map(|dead| dead.owner).collect();
     for owner in &owners {
         // P5: from here on it acknowledges nothing, should it live in spite of its lock.
         let path = layout::owner_lock(&core.root, *owner);

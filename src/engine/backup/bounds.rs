@@ -6,7 +6,7 @@
 //! explain. Frames are whole groups in the order in which they were accepted: what is kept is a
 //! prefix (G2, G3), and everything acknowledged before the snapshot lies in it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::engine::core::Core;
 use crate::engine::left::{Lasts, is_left, note_last};
@@ -36,7 +36,7 @@ pub(super) fn read(core: &Core, snapshot: &Snapshot) -> Result<Bounds> {
     let mut known = Known {
         snapshot,
         counters: snapshot.counters()?,
-        streams: HashMap::new(),
+        streams: BTreeMap::new(),
         allow_gap: rows.iter().any(is_aside),
     };
     let mut bounds = Bounds::default();
@@ -99,7 +99,7 @@ struct Known<'s> {
     snapshot: &'s Snapshot,
     counters: CountersRow,
     /// The row of each stream that a record named, and the sequence that may come next.
-    streams: HashMap<StreamId, Option<(StreamRow, Sequence)>>,
+    streams: BTreeMap<StreamId, Option<(StreamRow, Sequence)>>,
     allow_gap: bool,
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //! Anything else is refused and left as it is.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -344,7 +344,7 @@ impl Target {
     /// sealed files.
     pub(super) fn sweep(&self, made: &Store) -> Result<u64> {
         let snapshot = made.snapshot()?;
-        let mut named: HashSet<(Digest, UniqueId)> = HashSet::new();
+        let mut named: BTreeSet<(Digest, UniqueId)> = BTreeSet::new();
         snapshot.scan::<FileRow>(.., &mut |_, row| {
             named.insert((row.digest, row.unique));
             Ok(ControlFlow::Continue(()))
