@@ -21,7 +21,8 @@ struct Home {
 
 /// A store that writes no snapshots of its rows, so that what is live is what recordings hold.
 fn without_snapshots(path: &Path) -> Store {
-    let limits = Limits { snapshot_chain_max: 0, ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.snapshot_chain_max = 0;
     Store::options().limits(limits).create(path).unwrap()
 }
 
