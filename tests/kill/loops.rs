@@ -168,12 +168,15 @@ impl Bench {
 fn g1_nothing_acknowledged_in_one_file_is_missing_after_a_kill() {
     let mut bench = Bench::new(Rng(seed("kill loop over one file")));
     bench.root = bench.dir.path().join(ONE_FILE);
-    for _ in 0..TRIALS_OF_ONE_FILE {
+    let mut trials = 0;
+    // A busy machine is killed before it acknowledged much: it gets more trials, up to a bound.
+    while trials < TRIALS_OF_ONE_FILE || bench.model.acknowledged <= 100 {
         bench.trial(None);
+        trials += 1;
+        assert!(trials < 16 * TRIALS_OF_ONE_FILE, "{} acknowledged", bench.model.acknowledged);
     }
     assert_eq!(std::fs::metadata(&bench.root).unwrap().permissions().mode() & 0o777, 0o600);
-    println!("{} acknowledgements", bench.model.acknowledged);
-    assert!(bench.model.acknowledged > 100);
+    println!("{} acknowledgements in {trials} trials", bench.model.acknowledged);
 }
 
 /// Every name with length and time of change.
