@@ -106,7 +106,7 @@ fn hunt(protection: Protection, seed: u64, tally: &mut Tally) -> Option<(Finding
             return Some((finding, format!("trace of {history}")));
         }
     }
-    for history in first.into_iter().chain(singles(seed)).chain(pairs(seed)) {
+    for history in first.into_iter().chain(singles(seed)).chain(pairs(seed, 1)) {
         if let Err((case, finding)) = cut_history(&play(&history), HUNT, tally) {
             return Some((finding, case.to_string()));
         }
