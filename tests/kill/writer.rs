@@ -71,7 +71,7 @@ impl Writer {
         if self.reclaims && self.rng.below(4) == 0 {
             self.store.reclaim(Budget::default()).unwrap();
         }
-        match self.rng.below(20) {
+        match self.rng.below(21) {
             0..=5 => self.append(),
             6 => self.barrier(),
             7..=9 => self.publish(),
@@ -84,6 +84,7 @@ impl Writer {
             16 => drop(self.store.reclaim(Budget::default()).unwrap()),
             17 => self.claim(),
             18 => self.seal_and_drop(),
+            19 => self.state(),
             _ if self.pairs.len() < 3 => self.create_pair(),
             _ => self.append(),
         }
@@ -267,6 +268,15 @@ impl Writer {
         let things = [Thing::Stream(pair.0), Thing::Stream(pair.1)];
         self.store.retire(&things, "test").unwrap();
         self.log.pair('R', pair, None);
+    }
+
+    /// A value under a name, now and then a snapshot of all rows.
+    fn state(&mut self) {
+        let value = self.rng.next().to_le_bytes();
+        self.store.state().put_bytes("last", &value).unwrap();
+        if self.rng.below(2) == 0 {
+            self.store.write_snapshot().unwrap();
+        }
     }
 
     /// Some claims are let go at once, some stand until the process ends.
