@@ -298,7 +298,8 @@ impl Player {
         }
     }
 
-    fn reopen(&mut self) -> Go {
+    /// Closes the store: everything accepted is durable then, and no claim stands.
+    fn close(&mut self) -> Go {
         self.begin();
         let Some(store) = self.store.take() else { return Err(Stop) };
         if let Err(e) = store.close() {
@@ -308,6 +309,11 @@ impl Player {
         self.model.settle_all();
         self.model.claims.clear();
         self.end();
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Go {
+        self.close()?;
         self.begin();
         self.open(Survivors::OfPower)?;
         self.end();

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{Go, Player, Stop, copy_root, options, root};
+use super::{Go, Player, copy_root, options, root};
 use crate::campaign::finding::Rule;
 use crate::campaign::model::Survivors;
 use crate::engine::{BackupOptions, Budget, Layout, Thing};
@@ -13,15 +13,7 @@ use crate::ids::LeaseId;
 impl Player {
     /// Closes the store, compacts its manifest, opens it: nothing that it shows changes.
     pub(super) fn compact(&mut self) -> Go {
-        self.begin();
-        let Some(store) = self.store.take() else { return Err(Stop) };
-        if let Err(e) = store.close() {
-            return self.stop(Rule::Acted, "close", &e);
-        }
-        self.claims.clear();
-        self.model.settle_all();
-        self.model.claims.clear();
-        self.end();
+        self.close()?;
         self.begin();
         if let Err(e) = options(&self.history, &self.disk).compact(root()) {
             return self.stop(Rule::Acted, "compact", &e);
