@@ -1,0 +1,3 @@
+//! What users of recordings rely on: each line of the behaviours is a test named after it.
+
+mod start;
