@@ -56,6 +56,7 @@ protections! {
     SnapshotGap = "snapshot_gap",
     SnapshotChainKept = "snapshot_chain_kept",
     HeadSyncedAtOpen = "head_synced_at_open",
+    DecodersComplete = "decoders_complete",
 }
 
 #[cfg(feature = "sim")]

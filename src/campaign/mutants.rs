@@ -39,9 +39,15 @@ impl Mutant {
 
 /// Every protection that a crash, a meddler or a play of one owner can show the use of. A copy that is
 /// read back before it counts stands against a disk that lies while it is read: its own suite lies
-/// to it. What keeps several owners apart has plays of its own.
+/// to it. What keeps several owners apart has plays of its own, and what recordings promise to readers
+/// has tests of its own.
 pub fn protections_in_use() -> Vec<Protection> {
-    let elsewhere = [Protection::PackedVerified, Protection::StreamClaim, Protection::SweepTag];
+    let elsewhere = [
+        Protection::PackedVerified,
+        Protection::StreamClaim,
+        Protection::SweepTag,
+        Protection::DecodersComplete,
+    ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }
 

@@ -6,6 +6,7 @@
 //!                                                                              status: how far
 //!   reader ──▶ stream ──▶ field     one field, by rows or iterations
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
+//!                               └────▶ states, by decoders: values of the caller's own type
 //!   import ──▶ bulk      export ◀── merge      remove, replace: all rows in one transaction
 //! ```
 //!
@@ -17,6 +18,7 @@
 //! - An import that fails leaves nothing of its recording, and what it was to replace as it was.
 
 mod bulk;
+mod decoders;
 mod draft;
 #[cfg(feature = "interop")]
 mod export;
@@ -35,6 +37,7 @@ mod replace;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
+mod states;
 mod status;
 mod stream;
 
@@ -42,6 +45,7 @@ pub use crate::format::column::{Blob, Column, Data, Field, FieldType, Flags, Sch
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
 pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
+pub use decoders::Decoders;
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};
@@ -52,4 +56,5 @@ pub use merge::Merged;
 pub use reader::Recording;
 pub use recorder::{NewRecord, Recorder};
 pub use records::Records;
+pub use states::{Decoded, States};
 pub use stream::Stream;

@@ -6,7 +6,7 @@ use super::stream::Stream;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::Schema;
-use crate::ids::RecordingId;
+use crate::ids::{RecordingId, StreamId};
 use crate::manifest::{Reading, RecordingNameRow, RecordingRow, RecordingStatus, StreamRow};
 
 /// A recording as it stood when it was opened.
@@ -98,13 +98,25 @@ impl Recording {
     /// # Errors
     /// `NotFound`, with the names there are; `Damage`.
     pub fn stream(&self, name: &str) -> Result<Stream> {
+        let (id, _) = self.find_stream(name)?;
+        Stream::of_view(&self.store, self.store.view(id)?)
+    }
+
+    /// The fields of the stream called `name`. Reads no file but the manifest.
+    ///
+    /// # Errors
+    /// As [`Recording::stream`].
+    pub fn stream_schema(&self, name: &str) -> Result<Schema> {
+        Schema::from_bytes(&self.find_stream(name)?.1.schema)
+    }
+
+    fn find_stream(&self, name: &str) -> Result<(StreamId, StreamRow)> {
         let snapshot = self.store.snapshot()?;
         let mut names = Vec::new();
         for id in &self.row.streams {
             let row = snapshot.require::<StreamRow>(id)?;
             if row.name == name {
-                drop(snapshot);
-                return Stream::of_view(&self.store, self.store.view(*id)?);
+                return Ok((*id, row));
             }
             names.push(format!("{:?}", row.name));
         }

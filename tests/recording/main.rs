@@ -1,3 +1,4 @@
 //! What users of recordings rely on: each line of the behaviours is a test named after it.
 
+mod decoders;
 mod start;
