@@ -57,6 +57,9 @@ protections! {
     SnapshotChainKept = "snapshot_chain_kept",
     HeadSyncedAtOpen = "head_synced_at_open",
     DecodersComplete = "decoders_complete",
+    CursorCheck = "cursor_check",
+    CheckpointOrder = "checkpoint_order",
+    EdgesOfChunks = "edges_of_chunks",
 }
 
 #[cfg(feature = "sim")]

@@ -47,6 +47,9 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::StreamClaim,
         Protection::SweepTag,
         Protection::DecodersComplete,
+        Protection::CursorCheck,
+        Protection::CheckpointOrder,
+        Protection::EdgesOfChunks,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

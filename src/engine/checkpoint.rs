@@ -1,21 +1,24 @@
-//! Checkpoint and rewind: a whole state with the cursor of every stream, and the way back to it.
+//! Checkpoint: a whole state with the cursor of every stream, and the way to find it again.
 //!
 //! ```text
 //!   checkpoint: barrier over all streams, then state and cursors in one transaction
-//!   rewind:     one transaction moves each end back, raises its generation, stores the cut
+//!   latest:     by number, which follows the order of commits; one whose bytes do not read is passed
+//!               over, and told of
 //! ```
-//! No bytes are rewritten: frames of an older generation beyond the cut are dropped wherever they
-//! still lie, and a chunk that reaches beyond it shows fewer rows.
+//! A checkpoint stands as long as no rewind went back beyond one of its cursors.
 
-use super::hold::check_held;
+use std::ops::{Bound, ControlFlow};
+
+use super::rewind::{check_cursor, is_valid};
 use super::store::Store;
 use super::streams::unknown;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{CheckpointId, LeaseId, ObjectId, Ordinal, Sequence, StreamId};
+use crate::ids::{CheckpointId, ObjectId, StreamId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, Cursor, Cut, Key, LeaseRow, Reading, Snapshot, StateBytes, StreamRow,
-    Table, Write, to_value,
+    CheckpointRow, Cursor, Key, Raw, Reading, StateBytes, StreamRow, Table, Write, from_value,
+    to_value,
 };
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// A checkpoint, as read back.
@@ -27,6 +30,23 @@ pub struct Checkpoint {
     pub cursors: Vec<Cursor>,
     /// The state handed in.
     pub state: Vec<u8>,
+    /// Newer ones that were passed over since their bytes do not read, the newest first.
+    pub passed_over: Vec<(CheckpointId, String)>,
+}
+
+/// What is known of a checkpoint without its state.
+#[derive(Debug, Clone)]
+pub struct CheckpointNote {
+    /// Its number; higher is newer.
+    pub id: CheckpointId,
+    /// The end of each stream when it was made; none where the row does not read.
+    pub cursors: Vec<Cursor>,
+    /// Wall-clock nanoseconds since 1970 when it was made.
+    pub at: Option<i64>,
+    /// Whether its records are all part of the history as it stands.
+    pub stands: bool,
+    /// Why its row does not read.
+    pub damage: Option<Error>,
 }
 
 /// State up to this length lies in the row itself.
@@ -47,18 +67,26 @@ impl Store {
         streams: &[StreamId],
         state: &[u8],
     ) -> Result<CheckpointId> {
-        let writer = self.writer("checkpoint")?;
+        self.checkpoint_keeping(scope, streams, state, usize::MAX)
+    }
+
+    /// As [`Store::checkpoint`]; of the checkpoints of `scope` the newest `keep` stay, this one
+    /// counted, and the others go in the same transaction.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Durability
+    /// As there.
+    pub fn checkpoint_keeping(
+        &self,
+        scope: u64,
+        streams: &[StreamId],
+        state: &[u8],
+        keep: usize,
+    ) -> Result<CheckpointId> {
         self.core().check_intake("checkpoint")?;
-        let cursors = {
-            let mut ends = writer.streams.lock();
-            let mut cursors = Vec::with_capacity(streams.len());
-            self.load_all(&mut ends, streams)?;
-            for &stream in streams {
-                let end = ends.known("checkpoint", stream)?;
-                cursors.push(Cursor { stream, generation: end.generation, end: end.next() });
-            }
-            cursors
-        };
+        let cursors = self.cursors(streams)?;
         self.barrier()?;
         let at = self.core().disk.wall_nanos();
         let write = |w: &mut Write, state: StateBytes| {
@@ -69,6 +97,7 @@ impl Store {
             }
             let id = w.next_checkpoint_id()?;
             w.put(&(scope, id), &CheckpointRow { cursors: cursors.clone(), state, at })?;
+            forget_old(w, scope, keep)?;
             Ok(id)
         };
         if state.len() <= STATE_INLINE_BYTES_MAX {
@@ -87,148 +116,143 @@ impl Store {
         Ok(committed.value)
     }
 
-    /// The newest checkpoint of `scope`, by commit order, that is part of the history as it stands:
-    /// one made after a moment that a rewind went back beyond is passed over.
+    /// The end of each of `streams`, as this process holds them.
     ///
     /// # Errors
-    /// `NotFound` when there is none; `Damage` when its state does not read.
+    /// `NotFound` for an unknown stream; `Conflict` with the process that holds one.
+    pub fn cursors(&self, streams: &[StreamId]) -> Result<Vec<Cursor>> {
+        let mut ends = self.writer("checkpoint")?.streams.lock();
+        self.load_all(&mut ends, streams)?;
+        let cursor = |stream: &StreamId| {
+            let end = ends.known("checkpoint", *stream)?;
+            Ok(Cursor { stream: *stream, generation: end.generation, end: end.next() })
+        };
+        streams.iter().map(cursor).collect()
+    }
+
+    /// The newest checkpoint of `scope`, by commit order, that is part of the history as it stands
+    /// and reads: one made after a moment that a rewind went back beyond is passed over.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; `Damage` when there are some, and none of them reads.
     pub fn latest_checkpoint(&self, scope: u64) -> Result<Checkpoint> {
-        let Some((id, row)) = newest_valid(&self.snapshot()?, scope)? else {
-            let cause = "no checkpoint stands";
-            return Err(Error::new(ErrorKind::NotFound, "resume", format!("scope {scope}"), cause));
+        self.latest_checkpoint_that(scope, &mut |_| Ok(()))
+    }
+
+    /// As [`Store::latest_checkpoint`], for whoever knows what a state must be: one that `reads` finds
+    /// to be damaged is passed over as well.
+    ///
+    /// # Errors
+    /// As there, and what `reads` returns, if that is not `Damage`.
+    pub fn latest_checkpoint_that(
+        &self,
+        scope: u64,
+        reads: &mut dyn FnMut(&Checkpoint) -> Result<()>,
+    ) -> Result<Checkpoint> {
+        let mut passed_over: Vec<(CheckpointId, Error)> = Vec::new();
+        for note in self.checkpoints(scope)?.iter().filter(|note| note.stands) {
+            let read = match &note.damage {
+                Some(damage) => Err(damage.clone()),
+                None => self.checkpoint_of(scope, note.id),
+            };
+            let read = read.and_then(|checkpoint| reads(&checkpoint).map(|()| checkpoint));
+            match read {
+                Ok(mut checkpoint) => {
+                    let told = passed_over.into_iter().map(|(id, e)| (id, e.to_string()));
+                    checkpoint.passed_over = told.collect();
+                    return Ok(checkpoint);
+                }
+                Err(e) if e.kind() == ErrorKind::Damage => passed_over.push((note.id, e)),
+                // Retired since we looked: the next one is the newest.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let place = format!("scope {scope}");
+        match passed_over.into_iter().next() {
+            None => Err(Error::new(ErrorKind::NotFound, "resume", place, "no checkpoint stands")),
+            Some((id, e)) => {
+                let cause = format!("no checkpoint of it reads; the newest is {id}: {e}");
+                Err(Error::damage("resume", place, cause).with_source(e))
+            }
+        }
+    }
+
+    /// One checkpoint, with its state, whether or not it stands.
+    ///
+    /// # Errors
+    /// `NotFound`; `Damage` when its state does not read.
+    pub fn checkpoint_of(&self, scope: u64, id: CheckpointId) -> Result<Checkpoint> {
+        let Some(row) = self.snapshot()?.get::<CheckpointRow>(&(scope, id))? else {
+            let (place, cause) = (format!("scope {scope}"), format!("there is no checkpoint {id}"));
+            return Err(Error::new(ErrorKind::NotFound, "resume", place, cause));
         };
         let state = match row.state {
             StateBytes::Inline(bytes) => bytes,
             StateBytes::Object(object) => self.fetch(object)?,
         };
-        Ok(Checkpoint { id, cursors: row.cursors, state })
+        Ok(Checkpoint { id, cursors: row.cursors, state, passed_over: Vec::new() })
     }
 
-    /// Moves the end of each stream back to its cursor, in ONE transaction.
+    /// The checkpoints of `scope`, the newest first. One whose row does not read is told of.
     ///
     /// # Errors
-    /// `NotFound` for an unknown stream; `Invalid` for a cursor beyond the stream's end;
-    /// `Conflict` when two cursors name one stream.
-    ///
-    /// # Durability
-    /// *Durable* when it returns. Records beyond the cursors are gone for every reader.
-    pub fn rewind(&self, cursors: &[Cursor]) -> Result<()> {
-        let writer = self.writer("rewind")?;
-        let mut streams = writer.streams.lock();
-        let named: Vec<StreamId> = cursors.iter().map(|cursor| cursor.stream).collect();
-        self.load_all(&mut streams, &named)?;
-        let mut leases: Vec<LeaseId> = Vec::new();
-        for (index, cursor) in cursors.iter().enumerate() {
-            let place = || format!("stream {}", cursor.stream);
-            if cursors[..index].iter().any(|earlier| earlier.stream == cursor.stream) {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "rewind",
-                    place(),
-                    "it is named twice",
-                ));
-            }
-            let end = streams.known("rewind", cursor.stream)?;
-            if cursor.end > end.next() {
-                let cause = format!("its end {} lies before the cursor {}", end.next(), cursor.end);
-                return Err(Error::invalid("rewind", place(), cause));
-            }
-            let kept = cursor.end.0.saturating_sub(end.sealed_upto.0) as usize;
-            leases.extend(end.tail.iter().skip(kept).filter_map(|record| record.lease));
+    /// `Damage` for a stream's row that does not read.
+    pub fn checkpoints(&self, scope: u64) -> Result<Vec<CheckpointNote>> {
+        let snapshot = self.snapshot()?;
+        let mut notes = notes(&snapshot, scope)?;
+        for note in &mut notes {
+            note.stands = stands(&snapshot, &note.cursors)?;
         }
-        let committed = self.core().transact(Step::RewindCommit, |w| {
-            for lease in &leases {
-                w.remove::<LeaseRow>(lease)?;
-            }
-            cursors
-                .iter()
-                .map(|cursor| {
-                    check_held(self.core(), w, "rewind", cursor.stream)?;
-                    move_back(w, cursor)
-                })
-                .collect::<Result<Vec<_>>>()
-        })?;
-        for (cursor, row) in cursors.iter().zip(committed.value) {
-            if let Some(end) = streams.get_mut(cursor.stream) {
-                end.rewind(row.generation, cursor.end);
-                // A publication may have committed and not reached memory before we did.
-                end.sealed(row.sealed_upto);
-            }
+        // REC37: numbers are given by the transactions, so their order is that of the commits.
+        match Protection::CheckpointOrder.is_on() {
+            true => notes.sort_by_key(|note| std::cmp::Reverse(note.id)),
+            false => notes.sort_by_key(|note| std::cmp::Reverse(note.at)),
         }
-        Ok(())
+        Ok(notes)
     }
 }
 
-/// A cursor means records only while no later cut lies before it.
-fn is_valid(cursor: &Cursor, row: &StreamRow) -> bool {
-    row.cuts.iter().all(|cut| cut.generation <= cursor.generation || cursor.end <= cut.at)
+fn notes(rows: &impl Raw, scope: u64) -> Result<Vec<CheckpointNote>> {
+    let mut found = Vec::new();
+    let key = |id| (scope, CheckpointId(id)).to_bytes();
+    let range = (Bound::Included(key(0)), Bound::Included(key(u64::MAX)));
+    rows.raw_scan(Table::Checkpoints, range, true, &mut |key, value| {
+        let (_, id) = <(u64, CheckpointId)>::from_bytes(key)?;
+        let (cursors, at, damage) = match from_value::<CheckpointRow>(key, value) {
+            Ok(row) => (row.cursors, row.at, None),
+            Err(e) if e.kind() == ErrorKind::Damage => (Vec::new(), None, Some(e)),
+            Err(e) => return Err(e),
+        };
+        found.push(CheckpointNote { id, cursors, at, stands: true, damage });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
-fn check_cursor(operation: &'static str, cursor: &Cursor, row: &StreamRow) -> Result<()> {
-    if is_valid(cursor, row) {
+fn stands(rows: &impl Reading, cursors: &[Cursor]) -> Result<bool> {
+    for cursor in cursors {
+        let row = rows.get::<StreamRow>(&cursor.stream)?;
+        if !row.is_some_and(|row| is_valid(cursor, &row)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Those that stand beyond the newest `keep` go, and those that do not stand any more. What does not
+/// read stays: it may be looked at.
+fn forget_old(w: &mut Write, scope: u64, keep: usize) -> Result<()> {
+    if keep == usize::MAX {
         return Ok(());
     }
-    let cause = format!(
-        "the cursor {} of generation {} names records that a rewind took back",
-        cursor.end, cursor.generation
-    );
-    let place = format!("stream {}", cursor.stream);
-    Err(Error::new(ErrorKind::Conflict, operation, place, cause))
-}
-
-fn newest_valid(snapshot: &Snapshot, scope: u64) -> Result<Option<(CheckpointId, CheckpointRow)>> {
-    let mut below = CheckpointId(u64::MAX);
-    loop {
-        let range = (scope, CheckpointId(0))..=(scope, below);
-        let Some(((_, id), row)) = snapshot.last::<CheckpointRow>(range)? else { return Ok(None) };
-        let mut valid = true;
-        for cursor in &row.cursors {
-            let stream = snapshot.get::<StreamRow>(&cursor.stream)?;
-            valid &= stream.is_some_and(|stream| is_valid(cursor, &stream));
+    let mut standing = 0;
+    for note in notes(w, scope)?.into_iter().filter(|note| note.damage.is_none()) {
+        let stands = stands(w, &note.cursors)?;
+        standing += usize::from(stands);
+        if !stands || standing > keep.max(1) {
+            w.remove::<CheckpointRow>(&(scope, note.id))?;
         }
-        if valid {
-            return Ok(Some((id, row)));
-        }
-        let Some(next) = id.0.checked_sub(1) else { return Ok(None) };
-        below = CheckpointId(next);
     }
-}
-
-fn move_back(w: &mut Write, cursor: &Cursor) -> Result<StreamRow> {
-    let stream = cursor.stream;
-    let Some(mut row) = w.get::<StreamRow>(&stream)? else { return Err(unknown("rewind", stream)) };
-    check_cursor("rewind", cursor, &row)?;
-    let Some(generation) = row.generation.next() else {
-        let cause = "no generation is left";
-        let place = format!("stream {stream}");
-        return Err(Error::new(ErrorKind::LimitExceeded, "rewind", place, cause));
-    };
-    row.generation = generation;
-    // A later cut at or below an earlier one says all that the earlier one said.
-    row.cuts.retain(|cut| cut.at < cursor.end);
-    row.cuts.push(Cut { generation, at: cursor.end });
-    if row.sealed_upto > cursor.end {
-        row.sealed_upto = cursor.end;
-        row.next_ordinal = cut_chunks(w, stream, cursor.end)?;
-    }
-    w.put(&stream, &row)?;
-    Ok(row)
-}
-
-/// Chunks wholly at or beyond `end` go; one that reaches beyond it shows fewer rows. Returns the
-/// ordinal behind those that stay: a run that is done again gives its chunks the same ones.
-fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<Ordinal> {
-    loop {
-        let range = (stream, Ordinal(0))..=(stream, Ordinal(u64::MAX));
-        let Some((key, mut chunk)) = w.last::<ChunkRow>(range)? else { return Ok(Ordinal(0)) };
-        if chunk.first >= end {
-            w.remove::<ChunkRow>(&key)?;
-            continue;
-        }
-        if chunk.first.0.saturating_add(chunk.rows) > end.0 {
-            chunk.rows = end.0 - chunk.first.0;
-            w.put(&key, &chunk)?;
-        }
-        return Ok(key.1.next().unwrap_or(key.1));
-    }
+    Ok(())
 }

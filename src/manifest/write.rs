@@ -185,6 +185,9 @@ impl<'t> Write<'t> {
             let cause = format!("it refers to object {object}, which has no row");
             return Err(Error::invalid("write", place_of::<R>(key), cause));
         }
+        if R::TABLE == Table::Chunks && !Protection::EdgesOfChunks.is_on() {
+            return Ok(());
+        }
         let edge = EdgeKey { object, table: R::TABLE, key: bytes.to_vec() };
         self.set_row(&edge, &EdgeRow)
     }

@@ -3,7 +3,9 @@
 #![cfg(feature = "sim")]
 
 mod backup;
+mod checkpoint;
 mod compact;
+mod fork;
 mod one_file;
 mod pack;
 mod power;

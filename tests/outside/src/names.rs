@@ -165,10 +165,11 @@ mod sealed {
 
 mod engine {
     pub use sealstone::engine::{
-        Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Budget,
-        Checkpoint, ChunkBuild, Claim, ClaimHeld, Compacted, Health, Info, Layout, NewObject,
-        OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed, Recovery, Retired, Sealer,
-        Sealing, SnapshotAge, Stats, Store, StreamView, Thing, Waiting, WriteAccess,
+        Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Branch, Budget,
+        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, Fork, Forked, Health,
+        Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed,
+        Recovery, Retired, Sealer, Sealing, SnapshotAge, Stats, Store, StreamView, Thing, Waiting,
+        WriteAccess,
     };
 }
 
