@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::ids::{CommitSeq, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, HistoryRow, InlineRow,
-    JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, Place, Raw, Reading, ReceiptRow,
-    RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow, Table, from_value,
+    JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, ParameterRow, Place, Raw, Reading,
+    ReceiptRow, RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow, Table,
+    from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -43,6 +44,7 @@ const KNOWN: &[Table] = &[
     Table::Digests,
     Table::FileObjects,
     Table::Condemned,
+    Table::ParameterOrder,
     OwnerRow::TABLE,
     ClaimRow::TABLE,
     JournalRow::TABLE,
@@ -59,6 +61,7 @@ const KNOWN: &[Table] = &[
     NameRow::TABLE,
     HistoryRow::TABLE,
     SnapshotRow::TABLE,
+    ParameterRow::TABLE,
 ];
 
 /// Looks at every row of every table that this release knows.
@@ -81,6 +84,14 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
     })?;
     each_whole::<RecordingNameRow>(look, snapshot, &mut |look, key, row| {
         check_name(look, snapshot, key, row)
+    })?;
+    each_whole::<ParameterRow>(look, snapshot, &mut |look, key, _| {
+        if let Ok(None) = snapshot.get::<RecordingRow>(&key.recording) {
+            let what = format!("recording {} of it is not there", key.recording);
+            let means = "nothing is lost; queries pass it over";
+            look.find(Severity::Warning, place_of::<ParameterRow>(key), what, means);
+        }
+        raise(&mut used.recording, key.recording)
     })?;
     each_whole::<StreamRow>(look, snapshot, &mut |_, key, _| raise(&mut used.stream, *key))?;
     each_whole::<ChunkRow>(look, snapshot, &mut |_, key, _| raise(&mut used.stream, key.0))?;

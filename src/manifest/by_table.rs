@@ -5,8 +5,8 @@ use super::key::Key;
 use super::row::{Row, from_value};
 use super::rows::{
     CheckpointRow, ChunkRow, ClaimRow, FileRow, HistoryRow, InlineRow, JournalRow, LeaseRow,
-    NameRow, ObjectRow, OwnerRow, ReceiptRow, RecordingNameRow, RecordingRow, SnapshotRow,
-    StreamRow,
+    NameRow, ObjectRow, OwnerRow, ParameterRow, ReceiptRow, RecordingNameRow, RecordingRow,
+    SnapshotRow, StreamRow,
 };
 use super::table::Table;
 use super::write::Write;
@@ -17,8 +17,8 @@ use crate::ids::ObjectId;
 macro_rules! with_row_of {
     ($table:expr, $call:ident $arguments:tt) => {
         with_row_of!($table, $call $arguments: CheckpointRow ChunkRow ClaimRow FileRow HistoryRow
-            InlineRow JournalRow LeaseRow NameRow ObjectRow OwnerRow ReceiptRow RecordingNameRow
-            RecordingRow SnapshotRow StreamRow)
+            InlineRow JournalRow LeaseRow NameRow ObjectRow OwnerRow ParameterRow ReceiptRow
+            RecordingNameRow RecordingRow SnapshotRow StreamRow)
     };
     ($table:expr, $call:ident $arguments:tt: $($row:ident)*) => {
         match $table {

@@ -12,6 +12,7 @@
 //!   meta ... owners -- claims -- journals --+
 //!   recordings - streams - chunks ----------+-- edges --> objects -> inline | files
 //!   checkpoints, leases --------------------+             digests, file_objects follow from them
+//!   parameters, and parameter_order that follows from them
 //! ```
 //!
 //! - The format is checked first; then whose it is, how new, and whether whole. Nothing is written

@@ -113,6 +113,10 @@ tables! {
     History = 33, "history";
     /// Files that lie in the manifest, by name; single-file layout.
     Bodies = 34, "bodies";
+    /// What recordings were made with.
+    Parameters = 35, "parameters";
+    /// Recordings by the values of their parameters. Follows from the parameters' rows.
+    ParameterOrder = 36, "parameter_order";
 }
 
 impl Table {
@@ -127,7 +131,14 @@ impl Table {
 
     /// Whether its rows follow from other rows, and are written by [`Write`](super::Write) alone.
     pub(super) const fn is_derived(self) -> bool {
-        matches!(self, Table::Edges | Table::Digests | Table::FileObjects | Table::Condemned)
+        matches!(
+            self,
+            Table::Edges
+                | Table::Digests
+                | Table::FileObjects
+                | Table::Condemned
+                | Table::ParameterOrder
+        )
     }
 
     /// Whether snapshots hold its rows: not what follows from others, nor bytes that lie as rows.

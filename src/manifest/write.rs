@@ -13,6 +13,7 @@ use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
 use super::row::{Row, place_of, to_value};
 use super::rows::{
     CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, OwnerEnd, OwnerRow,
+    ParameterOrderRow,
 };
 use super::settle::Unsettled;
 use super::table::Table;
@@ -166,6 +167,7 @@ impl<'t> Write<'t> {
                 Table::Digests => to_value(index, &DigestRow)?,
                 Table::FileObjects => to_value(index, &FileObjectRow)?,
                 Table::Condemned => to_value(index, &CondemnedRow)?,
+                Table::ParameterOrder => to_value(index, &ParameterOrderRow)?,
                 other => {
                     let cause = "no row of this table follows from others";
                     return Err(Error::invalid("write", other.name(), cause));

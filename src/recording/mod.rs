@@ -29,6 +29,7 @@ mod import;
 #[cfg(feature = "interop")]
 mod left_over;
 mod merge;
+mod parameter;
 mod reader;
 mod recorder;
 mod records;
@@ -53,6 +54,7 @@ pub use field::{Columns, Element, FieldRead};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;
+pub use parameter::{PARAMETER_BYTES_MAX, Parameter};
 pub use reader::Recording;
 pub use recorder::{NewRecord, Recorder};
 pub use records::Records;

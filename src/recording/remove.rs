@@ -1,5 +1,6 @@
 //! Removing a recording: its rows and its streams' go in one transaction.
 
+use super::parameter::remove_parameters;
 use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Ordinal, RecordingId, StreamId};
@@ -63,6 +64,7 @@ pub(super) fn remove_rows(w: &mut Write, name: &str) -> Result<Vec<StreamId>> {
     let Some(RecordingNameRow { recording }) = w.remove(&name.to_owned())? else {
         return Ok(Vec::new());
     };
+    remove_parameters(w, recording)?;
     let streams = w.remove::<RecordingRow>(&recording)?.map_or(Vec::new(), |row| row.streams);
     for stream in &streams {
         let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));

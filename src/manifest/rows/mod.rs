@@ -8,6 +8,7 @@
 //!   bodies       bodies -> pages | frames: files that lie in the manifest
 //!   snapshots    snapshots of the rows themselves -> objects
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
+//!   parameters   parameters of recordings; parameter_order follows from them
 //! ```
 //!
 //! A row refers to an object only through [`Row::edges`](super::Row::edges).
@@ -16,6 +17,7 @@ mod bodies;
 mod bytes;
 mod journals;
 mod names;
+mod parameters;
 mod recordings;
 mod snapshots;
 mod store;
@@ -27,6 +29,7 @@ pub use bytes::{
 };
 pub use journals::{JournalRow, JournalState, LeaseRow};
 pub use names::{HistoryKey, HistoryRow, NameKey, NameRow, Namespace, ValueForm};
+pub use parameters::{ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow};
 pub use recordings::{
     CheckpointRow, ChunkRow, Cursor, Cut, RecordingNameRow, RecordingRow, RecordingStatus,
     StateBytes, StreamRow,

@@ -147,12 +147,12 @@ mod manifest {
         DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, FEATURES_READ, FEATURES_WRITE, FORMAT,
         FileObjectRow, FileRow, FileState, FrameRow, HistoryKey, HistoryRow, InlineRow, JournalRow,
         JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
-        ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, Pass, PassRow, Place, Raw, Reading,
-        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey,
-        Settled, Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table,
-        ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
-        read_head, read_whole_head, replace_head, row_value, switch, to_value, write_head,
-        write_head_by,
+        ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey,
+        ParameterOrderRow, ParameterRow, Pass, PassRow, Place, Raw, Reading, ReceiptRow,
+        RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey, Settled,
+        Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm,
+        Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out, read_head,
+        read_whole_head, replace_head, row_value, switch, to_value, write_head, write_head_by,
     };
 }
 
@@ -189,12 +189,11 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Column, Columns, Data, Decoded,
-        Decoders, Element,
-        ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import, ImportOptions,
-        Imported, Level, Merged, NAME_BYTES_MAX, NewRecord, NewRecording, Progress, ROWS_STREAM,
-        Recorder, Recording, RecordingStatus, Records, Schema, States, Stream, Ticket, Value,
-        import_dry_run,
+        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Column, Columns, Data, Decoded, Decoders,
+        Element, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import,
+        ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NewRecord, NewRecording,
+        PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording,
+        RecordingStatus, Records, Schema, States, Stream, Ticket, Value, import_dry_run,
     };
 }
 
