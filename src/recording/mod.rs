@@ -7,6 +7,7 @@
 //!   reader ──▶ stream ──▶ field     one field, by rows or iterations
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
 //!                               └────▶ states, by decoders: values of the caller's own type
+//!   catalogue ─▶ filter ─▶ parameter            which recordings, by an index where there is one
 //!   import ──▶ bulk      export ◀── merge      remove, replace: all rows in one transaction
 //! ```
 //!
@@ -18,12 +19,15 @@
 //! - An import that fails leaves nothing of its recording, and what it was to replace as it was.
 
 mod bulk;
+mod catalogue;
 mod decoders;
 mod draft;
 #[cfg(feature = "interop")]
 mod export;
 mod field;
 mod filling;
+mod filter;
+mod filter_words;
 #[cfg(feature = "interop")]
 mod import;
 #[cfg(feature = "interop")]
@@ -38,6 +42,7 @@ mod replace;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
+mod spoken_time;
 mod states;
 mod status;
 mod stream;
@@ -46,6 +51,7 @@ pub use crate::format::column::{Blob, Column, Data, Field, FieldType, Flags, Sch
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
 pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
+pub use catalogue::{Catalogue, Selected};
 pub use decoders::Decoders;
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 #[cfg(feature = "interop")]

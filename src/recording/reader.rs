@@ -53,9 +53,13 @@ impl Store {
 }
 
 impl Recording {
-    fn of_row(store: &Store, id: RecordingId, row: RecordingRow) -> Result<Self> {
+    pub(super) fn of_row(store: &Store, id: RecordingId, row: RecordingRow) -> Result<Self> {
         let schema = Schema::from_bytes(&row.schema)?;
         Ok(Self { store: store.clone(), id, row, schema })
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Its number.

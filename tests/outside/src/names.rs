@@ -189,11 +189,11 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Column, Columns, Data, Decoded, Decoders,
-        Element, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import,
+        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Column, Columns, Data, Decoded,
+        Decoders, Element, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import,
         ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NewRecord, NewRecording,
         PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording,
-        RecordingStatus, Records, Schema, States, Stream, Ticket, Value, import_dry_run,
+        RecordingStatus, Records, Schema, Selected, States, Stream, Ticket, Value, import_dry_run,
     };
 }
 
