@@ -158,6 +158,7 @@ fn opaque(store: &Store) -> Result<StreamId, Box<dyn Error>> {
             content,
             about: b"opaque".to_vec(),
             iterations: None,
+            times: None,
             payloads: Vec::new(),
         }])?;
     }

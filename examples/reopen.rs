@@ -88,6 +88,7 @@ fn fill_stream(store: &Store, chunks: u64) -> sealstone::Result<StreamId> {
                 rows: 1,
                 rows_written: 1,
                 iterations: None,
+                times: None,
                 raw_len: len,
                 payloads: Vec::new(),
             };

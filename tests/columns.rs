@@ -1,8 +1,8 @@
 //! Could a chunk change a value, read too much, or believe hostile bytes?
 
 use sealstone::format::column::{
-    BlockCodec, Chunk, ChunkBuilder, Column, ColumnId, Field, FieldType, Schema, TRAILER_LEN,
-    Value, row_payload,
+    Array, Axis, BlockCodec, Chunk, ChunkBuilder, Column, ColumnId, Field, FieldType, Schema,
+    TRAILER_LEN, Value, row_payload,
 };
 use sealstone::{Error, ErrorKind, Result};
 
@@ -26,48 +26,119 @@ impl Rng {
 #[derive(Debug, Clone)]
 enum Owned {
     Missing,
-    Bool(bool),
-    I64(i64),
-    F64(f64),
+    Number(Value<'static>),
     Text(FieldType, String),
-    Bytes(Vec<u8>),
+    Bytes(FieldType, Vec<u8>),
+    /// As the one row of a column.
+    Array(Column),
 }
 
 impl Owned {
     fn value(&self) -> Value<'_> {
         match self {
             Self::Missing => Value::Missing,
-            Self::Bool(v) => Value::Bool(*v),
-            Self::I64(v) => Value::I64(*v),
-            Self::F64(v) => Value::F64(*v),
+            Self::Number(v) => *v,
             Self::Text(FieldType::Json, v) => Value::Json(v),
             Self::Text(_, v) => Value::String(v),
-            Self::Bytes(v) => Value::Bytes(v),
+            Self::Bytes(FieldType::Opaque, v) => Value::Opaque(v),
+            Self::Bytes(_, v) => Value::Bytes(v),
+            Self::Array(column) => column.get(0),
         }
     }
 }
 
-fn random_value(rng: &mut Rng, ty: FieldType, style: u64, at: u64) -> Owned {
+/// A number of type `ty`: of style 0 smooth in `at`, of style 1 few or any bits, else any.
+fn random_number(rng: &mut Rng, ty: FieldType, style: u64, at: u64) -> Value<'static> {
+    let bits = match style {
+        0 => at * 1000,
+        1 => 7u64.wrapping_neg(),
+        _ => rng.next(),
+    };
     match (ty, style) {
-        (FieldType::Bool, 0) => Owned::Bool(true),
-        (FieldType::Bool, _) => Owned::Bool(rng.below(2) == 1),
-        (FieldType::I64, 0) => Owned::I64(at as i64 * 1000),
-        (FieldType::I64, 1) => Owned::I64(-7),
-        (FieldType::I64, _) => Owned::I64(rng.next() as i64),
-        (FieldType::F64, 0) => Owned::F64((at as f64 * 0.01).sin()),
-        (FieldType::F64, 1) => Owned::F64(f64::from_bits(rng.next())),
-        (FieldType::F64, _) => Owned::F64([-0.0, f64::INFINITY, 1e-310][rng.below(3) as usize]),
-        (FieldType::Bytes, _) => {
-            Owned::Bytes((0..rng.below(20)).map(|_| rng.next() as u8).collect())
+        (FieldType::Bool, 0) => Value::Bool(true),
+        (FieldType::Bool, _) => Value::Bool(rng.below(2) == 1),
+        (FieldType::F64, 0) => Value::F64((at as f64 * 0.01).sin()),
+        (FieldType::F64, 1) => Value::F64(f64::from_bits(rng.next())),
+        (FieldType::F64, _) => Value::F64([-0.0, f64::INFINITY, 1e-310][rng.below(3) as usize]),
+        (FieldType::F32, 0) => Value::F32((at as f32 * 0.01).sin()),
+        (FieldType::F32, 1) => Value::F32(f32::from_bits(rng.next() as u32)),
+        (FieldType::F32, _) => Value::F32([-0.0, f32::INFINITY, 1e-40][rng.below(3) as usize]),
+        (FieldType::I8, _) => Value::I8(bits as i8),
+        (FieldType::I16, _) => Value::I16(bits as i16),
+        (FieldType::I32, _) => Value::I32(bits as i32),
+        (FieldType::I64, _) => Value::I64(bits as i64),
+        (FieldType::U8, _) => Value::U8(bits as u8),
+        (FieldType::U16, _) => Value::U16(bits as u16),
+        (FieldType::U32, _) => Value::U32(bits as u32),
+        (FieldType::U64, _) => Value::U64(bits),
+        (ty, _) => panic!("{ty:?} is no number"),
+    }
+}
+
+fn random_array(rng: &mut Rng, field: &Field, style: u64, at: u64) -> Column {
+    let axes: Vec<usize> = field
+        .shape
+        .axes()
+        .iter()
+        .map(|axis| match axis {
+            Axis::Fixed(len) => *len as usize,
+            Axis::Free => rng.below(4) as usize,
+        })
+        .collect();
+    let count: usize = axes.iter().product();
+    macro_rules! of {
+        ($($variant:ident)*) => {
+            match field.ty {
+                $(FieldType::$variant => {
+                    let elements: Vec<_> = (0..count as u64).map(|n| {
+                        match random_number(rng, field.ty, style, at + 100 * n) {
+                            Value::$variant(v) => v,
+                            other => panic!("{other:?}"),
+                        }
+                    }).collect();
+                    let mut column = Column::of(field);
+                    assert!(column.push(Array::new(&axes, &elements).into()));
+                    column
+                })*
+                ty => panic!("no arrays of {ty:?}"),
+            }
+        };
+    }
+    of!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F32 F64)
+}
+
+fn random_value(rng: &mut Rng, field: &Field, style: u64, at: u64) -> Owned {
+    match (field.ty, style) {
+        _ if !field.shape.is_scalar() => Owned::Array(random_array(rng, field, style, at)),
+        (ty, _) if ty.is_number() => Owned::Number(random_number(rng, ty, style, at)),
+        (ty @ (FieldType::Bytes | FieldType::Opaque), _) => {
+            Owned::Bytes(ty, (0..rng.below(20)).map(|_| rng.next() as u8).collect())
         }
         (ty, 0) => Owned::Text(ty, "same".into()),
         (ty, _) => Owned::Text(ty, "é".repeat(rng.below(9) as usize)),
     }
 }
 
+fn random_field(rng: &mut Rng, number: u64) -> Field {
+    let ty = FieldType::ALL[rng.below(FieldType::ALL.len() as u64) as usize];
+    let field = match ty {
+        FieldType::Opaque => Field::opaque::<Vec<u8>>(format!("f{number}")).unwrap(),
+        ty => Field::new(format!("f{number}"), ty),
+    };
+    match rng.below(8) {
+        _ if !ty.is_number() => field,
+        0 => field.array([3]),
+        1 => field.array([2, 5]),
+        2 => field.ragged(1),
+        3 => field.axes([Axis::Free, Axis::Fixed(3), Axis::Free]),
+        _ => field,
+    }
+}
+
 struct Sample {
     schema: Schema,
     iterations: Vec<i64>,
+    times: Vec<Option<f64>>,
     rows: Vec<Vec<Owned>>,
 }
 
@@ -76,25 +147,27 @@ fn sample(seed: u64, rows: u64) -> Sample {
     let mut fields = Vec::new();
     let mut styles = Vec::new();
     for number in 0..1 + rng.below(9) {
-        let ty = FieldType::ALL[rng.below(FieldType::ALL.len() as u64) as usize];
-        let field = Field::new(format!("f{number}"), ty);
+        let field = random_field(&mut rng, number);
         let missing = [0, 0, 1, 3, 4][rng.below(5) as usize];
         fields.push(if missing > 0 { field.nullable() } else { field });
-        styles.push((ty, rng.below(3), missing));
+        styles.push((fields[number as usize].clone(), rng.below(3), missing));
     }
     let mut iteration = rng.next() as i64 / 2;
-    let mut sample =
-        Sample { schema: Schema::new(fields).unwrap(), iterations: vec![], rows: vec![] };
+    let schema = Schema::new(fields).unwrap();
+    let schema = if seed % 2 == 1 { schema.timed() } else { schema };
+    let mut sample = Sample { schema, iterations: vec![], times: vec![], rows: vec![] };
     for at in 0..rows {
-        let row = styles.iter().map(|(ty, style, missing)| {
+        let row = styles.iter().map(|(field, style, missing)| {
             if rng.below(4) < *missing {
                 Owned::Missing
             } else {
-                random_value(&mut rng, *ty, *style, at)
+                random_value(&mut rng, field, *style, at)
             }
         });
         sample.rows.push(row.collect());
         sample.iterations.push(iteration);
+        // Some records share their time.
+        sample.times.push(sample.schema.is_timed().then_some((at / 3) as f64 * 0.25 - 1.0));
         iteration += 1 + rng.below(3) as i64;
     }
     sample
@@ -102,9 +175,10 @@ fn sample(seed: u64, rows: u64) -> Sample {
 
 fn encode(sample: &Sample) -> Vec<u8> {
     let mut builder = ChunkBuilder::new(sample.schema.clone());
-    for (iteration, row) in sample.iterations.iter().zip(&sample.rows) {
+    let moments = sample.iterations.iter().zip(&sample.times);
+    for ((iteration, time), row) in moments.zip(&sample.rows) {
         let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
-        builder.push(*iteration, &values).unwrap();
+        builder.push(*iteration, *time, &values).unwrap();
     }
     builder.finish().unwrap().content
 }
@@ -140,6 +214,16 @@ fn no_value_changes_by_being_encoded() {
             let iterations =
                 chunk.column(&mut reader(&content), ColumnId::Iteration, range.clone()).unwrap();
             assert_eq!(iterations.as_i64().unwrap(), &sample.iterations[at.clone()]);
+            let times = chunk.column(&mut reader(&content), ColumnId::Time, range.clone());
+            match sample.schema.is_timed() {
+                true => assert!(
+                    times
+                        .unwrap()
+                        .iter()
+                        .eq(sample.times[at.clone()].iter().map(|t| Value::from(*t)))
+                ),
+                false => assert_eq!(times.unwrap_err().kind(), ErrorKind::Invalid),
+            }
             for field in 0..sample.schema.fields().len() {
                 let id = ColumnId::Field(field);
                 let column = chunk.column(&mut reader(&content), id, range.clone()).unwrap();
@@ -152,6 +236,14 @@ fn no_value_changes_by_being_encoded() {
         let wanted = sample.iterations[from as usize]..sample.iterations[rows as usize - 1];
         let found = chunk.rows_of(&mut reader(&content), wanted).unwrap();
         assert_eq!(found, from..(rows - 1).max(from));
+        if let Some(time) = sample.times[from as usize] {
+            let first = sample.times.iter().position(|t| *t >= Some(time)).unwrap() as u64;
+            let last = sample.times[rows as usize - 1].unwrap();
+            let end = sample.times.iter().position(|t| *t >= Some(last)).unwrap() as u64;
+            let found = chunk.rows_between_times(&mut reader(&content), time..last).unwrap();
+            assert_eq!(found, first..end.max(first));
+            assert_eq!(chunk.times(), Some((sample.times[0].unwrap(), last)));
+        }
     }
 }
 
@@ -228,7 +320,7 @@ fn few_rows_of_one_field_read_few_bytes() {
     for at in 0..300_000 {
         let row: Vec<f64> = (0..20).map(|_| f64::from_bits(rng.next())).collect();
         let values: Vec<Value<'_>> = row.iter().map(|v| Value::F64(*v)).collect();
-        builder.push(at, &values).unwrap();
+        builder.push(at, None, &values).unwrap();
     }
     let content = builder.finish().unwrap().content;
     let mut bytes = 0;
@@ -252,7 +344,7 @@ fn each_codec_is_chosen_somewhere() {
         let field = Field::new("x", ty).nullable();
         let mut builder = ChunkBuilder::new(Schema::new(vec![field]).unwrap());
         for at in 0..5000u64 {
-            builder.push(at as i64, &[value(at).value()]).unwrap();
+            builder.push(at as i64, None, &[value(at).value()]).unwrap();
         }
         let content = builder.finish().unwrap().content;
         let block = open(&content).unwrap().blocks(ColumnId::Field(0))[0].clone();
@@ -262,23 +354,26 @@ fn each_codec_is_chosen_somewhere() {
     };
     let noise = |at| Rng(at).next();
     use FieldType::{Bool, F64, I64, String as Text};
-    assert_eq!(codec_of(I64, &|_| Owned::I64(3)), BlockCodec::Constant);
+    assert_eq!(codec_of(I64, &|_| Owned::Number(Value::I64(3))), BlockCodec::Constant);
     assert_eq!(codec_of(I64, &|_| Owned::Missing), BlockCodec::Constant);
     assert_eq!(codec_of(Text, &|_| Owned::Text(Text, "EWR".into())), BlockCodec::Constant);
-    assert_eq!(codec_of(I64, &|at| Owned::I64(noise(at) as i64)), BlockCodec::Raw);
-    assert_eq!(codec_of(Bool, &|at| Owned::Bool(at % 10 == 0)), BlockCodec::Zstd);
-    assert_eq!(codec_of(I64, &|at| Owned::I64((noise(at) % 1000) as i64)), BlockCodec::ShuffleZstd);
+    assert_eq!(codec_of(I64, &|at| Owned::Number(Value::I64(noise(at) as i64))), BlockCodec::Raw);
+    assert_eq!(codec_of(Bool, &|at| Owned::Number(Value::Bool(at % 10 == 0))), BlockCodec::Zstd);
+    assert_eq!(
+        codec_of(I64, &|at| Owned::Number(Value::I64((noise(at) % 1000) as i64))),
+        BlockCodec::ShuffleZstd
+    );
     let mut place = 0i64;
     let mut steps = Vec::new();
     for at in 0..5000 {
         place += (noise(at) % 200) as i64 - 100;
         steps.push(place * 1000);
     }
-    let walk = |at: u64| Owned::I64(steps[at as usize]);
+    let walk = |at: u64| Owned::Number(Value::I64(steps[at as usize]));
     assert_eq!(codec_of(I64, &walk), BlockCodec::Delta1);
-    let curve = |at: u64| Owned::I64((at * at * 50) as i64 + (noise(at) % 8) as i64);
+    let curve = |at: u64| Owned::Number(Value::I64((at * at * 50) as i64 + (noise(at) % 8) as i64));
     assert!(matches!(codec_of(I64, &curve), BlockCodec::Delta2 | BlockCodec::Delta3));
-    let float = codec_of(F64, &|at| Owned::F64(1e6 + at as f64 * 0.25));
+    let float = codec_of(F64, &|at| Owned::Number(Value::F64(1e6 + at as f64 * 0.25)));
     assert!(float.tag() >= BlockCodec::Delta1.tag(), "{float:?}");
 }
 
@@ -292,7 +387,7 @@ fn rec24_a_huge_value_sits_in_a_block_of_its_own() {
     let mut builder = ChunkBuilder::new(schema);
     let values = [b"a".as_slice(), &hard, b"b", &easy, b"", &easy[..1 << 20]];
     for (at, value) in values.iter().enumerate() {
-        builder.push(at as i64, &[Value::Bytes(value)]).unwrap();
+        builder.push(at as i64, None, &[Value::Bytes(value)]).unwrap();
     }
     let content = builder.finish().unwrap().content;
     let chunk = open(&content).unwrap();
@@ -308,14 +403,15 @@ fn no_record_changes_in_the_journal() {
     for seed in 0..60 {
         println!("seed {seed}");
         let sample = sample(seed, 5);
-        for (iteration, row) in sample.iterations.iter().zip(&sample.rows) {
+        let moments = sample.iterations.iter().zip(&sample.times);
+        for ((iteration, time), row) in moments.zip(&sample.rows) {
             let mut values = Vec::new();
             let given: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
-            let bytes = row_payload::encode(&sample.schema, *iteration, &given);
+            let bytes = row_payload::encode(&sample.schema, *iteration, *time, &given);
             assert_eq!(bytes.len() as u64, row_payload::encoded_len(&sample.schema, &given));
             assert_eq!(
                 row_payload::decode(&sample.schema, &bytes, &mut values).unwrap(),
-                *iteration
+                (*iteration, *time)
             );
             assert!(values.iter().zip(&given).all(|(a, b)| a.same(b)));
             for cut in 0..bytes.len() {
@@ -334,12 +430,12 @@ fn no_record_changes_in_the_journal() {
 fn rec15_a_lower_iteration_is_refused_with_both_numbers() {
     let schema = Schema::new(vec![Field::new("x", FieldType::I64)]).unwrap();
     let mut builder = ChunkBuilder::new(schema);
-    builder.push(5, &[Value::I64(1)]).unwrap();
-    let error = builder.push(5, &[Value::I64(1)]).unwrap_err();
+    builder.push(5, None, &[Value::I64(1)]).unwrap();
+    let error = builder.push(5, None, &[Value::I64(1)]).unwrap_err();
     assert_eq!(error.to_string(), "append record: iteration 5 does not follow 5");
-    assert!(builder.push(6, &[Value::Missing]).is_err());
+    assert!(builder.push(6, None, &[Value::Missing]).is_err());
     assert_eq!(builder.rows(), 1);
-    builder.push(6, &[Value::I64(2)]).unwrap();
+    builder.push(6, None, &[Value::I64(2)]).unwrap();
     assert_eq!(builder.finish().unwrap().rows, 2);
     assert!(builder.finish().is_err());
 }

@@ -342,9 +342,9 @@ fn rec43_chunks_and_tail_are_one_sequence() {
     let mut ticket = None;
     for n in 0..2000u64 {
         let values = [Value::F64(n as f64), Value::F64(-(n as f64))];
-        let state = NewRecord { stream: 0, iteration: 10 * n as i64, values: &values };
+        let state = NewRecord { stream: 0, iteration: 10 * n as i64, time: None, values: &values };
         let note = [if n % 2 == 0 { Value::String("even") } else { Value::Missing }];
-        let log = NewRecord { stream: 1, iteration: 10 * n as i64, values: &note };
+        let log = NewRecord { stream: 1, iteration: 10 * n as i64, time: None, values: &note };
         ticket = Some(run.append_all(&[state, log]).unwrap());
     }
     run.wait(&ticket.unwrap(), Level::Durable).unwrap();
@@ -379,8 +379,8 @@ fn rec12_a_wrong_record_names_stream_and_field() {
     assert!(text(run.append(0, 6, &[Value::Missing, Value::F64(1.0)])).contains("missing"));
     assert!(text(run.append(7, 6, &x)).contains("no stream number 7"));
     let group = [
-        NewRecord { stream: 1, iteration: 1, values: &[Value::Missing] },
-        NewRecord { stream: 1, iteration: 1, values: &[Value::Missing] },
+        NewRecord { stream: 1, iteration: 1, time: None, values: &[Value::Missing] },
+        NewRecord { stream: 1, iteration: 1, time: None, values: &[Value::Missing] },
     ];
     assert!(text(run.append_all(&group)).contains("iteration 1 does not follow 1"));
     assert_eq!(run.stream("log"), Some(1));

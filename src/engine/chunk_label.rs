@@ -39,6 +39,7 @@ impl ChunkLabels {
             rows: build.rows,
             rows_written: build.rows,
             iterations: build.iterations,
+            times: build.time_bits(),
             raw_len: build.raw_len,
             payloads: build.payloads.clone(),
         };

@@ -39,8 +39,17 @@ pub struct ChunkBuild {
     pub raw_len: u64,
     /// First and last iteration, where the records have one.
     pub iterations: Option<(i64, i64)>,
+    /// First and last time, where the records have one.
+    pub times: Option<(f64, f64)>,
     /// Objects that the content names by digest: they stay as long as the chunk does.
     pub payloads: Vec<ObjectId>,
+}
+
+impl ChunkBuild {
+    /// The times as a row keeps them.
+    pub(super) fn time_bits(&self) -> Option<(u64, u64)> {
+        self.times.map(|(first, last)| (first.to_bits(), last.to_bits()))
+    }
 }
 
 /// Chunks whose bytes are durable and that no row names yet. Dropped, they never were.
@@ -73,6 +82,8 @@ struct Planned {
     rows: u64,
     raw_len: u64,
     iterations: Option<(i64, i64)>,
+    /// As bits.
+    times: Option<(u64, u64)>,
     payloads: Vec<ObjectId>,
     leases: Vec<LeaseId>,
     /// Its row, as far as it is known before its transaction, and those of its stream.
@@ -173,6 +184,7 @@ impl Store {
                 rows: build.rows,
                 raw_len: build.raw_len,
                 iterations: build.iterations,
+                times: build.time_bits(),
                 payloads: build.payloads.clone(),
                 leases: covered.filter_map(|record| record.lease).collect(),
                 text,
@@ -367,6 +379,7 @@ fn write_chunk(
         rows: c.rows,
         rows_written: c.rows,
         iterations: c.iterations,
+        times: c.times,
         raw_len: c.raw_len,
         payloads,
     };

@@ -7,6 +7,7 @@
 //!   footer     what it says is inside             trailer  where its content ends
 //!   label      what stands behind it, for salvage
 //!   row        envelope of a manifest value       head     the witness file
+//!   shape      what a serde type asks for, as a fingerprint
 //!   snapshot   the manifest's rows, all or what changed, for salvage
 //!   column     a chunk of typed records, column-wise
 //! ```
@@ -22,5 +23,6 @@ pub mod layout;
 pub mod record;
 pub mod row;
 pub mod sealed;
+pub mod shape;
 pub mod snapshot;
 pub mod trailer;

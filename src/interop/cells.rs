@@ -5,11 +5,17 @@ use crate::format::column::{FieldType, Value};
 #[derive(Debug, Clone, Copy)]
 enum Cell {
     Missing,
-    Bool(bool),
-    I64(i64),
-    F64(f64),
-    Text { start: usize, end: usize, json: bool },
-    Bytes { start: usize, end: usize },
+    /// A number, or a `bool`.
+    Number(Value<'static>),
+    Text {
+        start: usize,
+        end: usize,
+        json: bool,
+    },
+    Bytes {
+        start: usize,
+        end: usize,
+    },
 }
 
 /// The values of one row.
@@ -41,9 +47,17 @@ impl Cells {
     /// Adds a value.
     pub fn push(&mut self, value: Value<'_>) {
         let cell = match value {
-            Value::Bool(v) => Cell::Bool(v),
-            Value::I64(v) => Cell::I64(v),
-            Value::F64(v) => Cell::F64(v),
+            Value::Bool(v) => Cell::Number(v.into()),
+            Value::I8(v) => Cell::Number(v.into()),
+            Value::I16(v) => Cell::Number(v.into()),
+            Value::I32(v) => Cell::Number(v.into()),
+            Value::I64(v) => Cell::Number(v.into()),
+            Value::U8(v) => Cell::Number(v.into()),
+            Value::U16(v) => Cell::Number(v.into()),
+            Value::U32(v) => Cell::Number(v.into()),
+            Value::U64(v) => Cell::Number(v.into()),
+            Value::F32(v) => Cell::Number(v.into()),
+            Value::F64(v) => Cell::Number(v.into()),
             Value::String(v) => self.text(v, false),
             Value::Json(v) => self.text(v, true),
             Value::Bytes(v) => {
@@ -66,9 +80,7 @@ impl Cells {
     pub fn get(&self, at: usize) -> Value<'_> {
         match self.cells.get(at).copied() {
             None | Some(Cell::Missing) => Value::Missing,
-            Some(Cell::Bool(v)) => Value::Bool(v),
-            Some(Cell::I64(v)) => Value::I64(v),
-            Some(Cell::F64(v)) => Value::F64(v),
+            Some(Cell::Number(value)) => value,
             Some(Cell::Text { start, end, json }) => {
                 let text = self.text.get(start..end).unwrap_or("");
                 if json { Value::Json(text) } else { Value::String(text) }
@@ -89,9 +101,6 @@ impl Cells {
     #[must_use]
     pub fn parse(&mut self, ty: FieldType, text: &str) -> bool {
         let cell = match ty {
-            FieldType::Bool => super::number::parse_bool(text).map(Cell::Bool),
-            FieldType::I64 => super::number::parse_i64(text).map(Cell::I64),
-            FieldType::F64 => super::number::parse_f64(text).map(Cell::F64),
             FieldType::String => Some(self.text(text, false)),
             FieldType::Json => is_json_line(text).then(|| self.text(text, true)),
             FieldType::Bytes => {
@@ -99,6 +108,7 @@ impl Cells {
                 let whole = super::number::parse_hex(text, &mut self.bytes);
                 whole.then_some(Cell::Bytes { start, end: self.bytes.len() })
             }
+            number => super::number::parse_number(number, text).map(Cell::Number),
         };
         self.cells.extend(cell);
         cell.is_some()

@@ -195,7 +195,7 @@ fn push(cells: &mut Cells, ty: FieldType, raw: &str) -> bool {
     };
     match ty {
         FieldType::String | FieldType::Bytes => cells.parse(ty, &text),
-        FieldType::F64 => {
+        FieldType::F32 | FieldType::F64 => {
             text.parse::<f64>().is_ok_and(|v| !v.is_finite()) && cells.parse(ty, &text)
         }
         _ => false,

@@ -4,6 +4,9 @@
 //! text, as does an integer that a double cannot hold. A decimal is read as the nearest double.
 
 use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use crate::format::column::{FieldType, Value};
 
 /// `true` or `false`, as JSON spells them.
 pub fn parse_bool(text: &str) -> Option<bool> {
@@ -14,8 +17,31 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// An integer in the spelling that we print: no sign but `-`, no leading zeros.
+/// A number, or a `bool`, of type `ty`.
+pub fn parse_number(ty: FieldType, text: &str) -> Option<Value<'static>> {
+    match ty {
+        FieldType::Bool => parse_bool(text).map(Value::Bool),
+        FieldType::I8 => parse_integer(text).map(Value::I8),
+        FieldType::I16 => parse_integer(text).map(Value::I16),
+        FieldType::I32 => parse_integer(text).map(Value::I32),
+        FieldType::I64 => parse_integer(text).map(Value::I64),
+        FieldType::U8 => parse_integer(text).map(Value::U8),
+        FieldType::U16 => parse_integer(text).map(Value::U16),
+        FieldType::U32 => parse_integer(text).map(Value::U32),
+        FieldType::U64 => parse_integer(text).map(Value::U64),
+        FieldType::F32 => parse_float(text, F32_DIGITS).map(Value::F32),
+        FieldType::F64 => parse_f64(text).map(Value::F64),
+        _ => None,
+    }
+}
+
+/// An `i64`, as [`parse_integer`] reads it.
 pub fn parse_i64(text: &str) -> Option<i64> {
+    parse_integer(text)
+}
+
+/// An integer in the spelling that we print: no sign but `-`, no leading zeros.
+fn parse_integer<T: FromStr>(text: &str) -> Option<T> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let canonical = match digits.as_bytes() {
         [b'0'] => digits.len() == text.len(),
@@ -25,8 +51,20 @@ pub fn parse_i64(text: &str) -> Option<i64> {
     if canonical { text.parse().ok() } else { None }
 }
 
-/// A double: decimal, perhaps with an exponent, or `NaN`, `inf`, `Infinity` in any case.
+/// Integers of so many digits are exact in a float of that width.
+const F32_DIGITS: usize = 7;
+const F64_DIGITS: usize = 15;
+
+/// A double, as [`parse_float`] reads it.
 pub fn parse_f64(text: &str) -> Option<f64> {
+    parse_float(text, F64_DIGITS)
+}
+
+/// A float: decimal, perhaps with an exponent, or `NaN`, `inf`, `Infinity` in any case.
+fn parse_float<T>(text: &str, digits_exact: usize) -> Option<T>
+where
+    T: FromStr + fmt::Display + Copy + Into<f64>,
+{
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (integer_digits, integer_like) = match unsigned.as_bytes() {
         [b'0'..=b'9', ..] => {
@@ -39,15 +77,16 @@ pub fn parse_f64(text: &str) -> Option<f64> {
         [b'.', ..] => (0, false),
         _ => return parse_special(text, unsigned),
     };
-    let value: f64 = text.parse().ok()?;
-    if integer_like && integer_digits > 15 && format!("{value}") != text {
+    let value: T = text.parse().ok()?;
+    if integer_like && integer_digits > digits_exact && format!("{value}") != text {
         return None;
     }
-    let out_of_range = value.is_infinite() || value == 0.0 && has_nonzero_digit(unsigned);
+    let wide: f64 = value.into();
+    let out_of_range = wide.is_infinite() || wide == 0.0 && has_nonzero_digit(unsigned);
     (!out_of_range).then_some(value)
 }
 
-fn parse_special(text: &str, unsigned: &str) -> Option<f64> {
+fn parse_special<T: FromStr>(text: &str, unsigned: &str) -> Option<T> {
     let known = ["nan", "inf", "infinity"].iter().any(|name| unsigned.eq_ignore_ascii_case(name));
     if known { text.parse().ok() } else { None }
 }
@@ -57,9 +96,13 @@ fn has_nonzero_digit(text: &str) -> bool {
     mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
-/// Prints a double in the fewest digits that read back as the same.
-pub fn write_f64(value: f64, into: &mut String) {
-    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs());
+/// Prints a float in the fewest digits that read back as the same.
+pub fn write_float<T: fmt::Display + fmt::LowerExp + Copy + Into<f64>>(
+    value: T,
+    into: &mut String,
+) {
+    let wide: f64 = value.into();
+    let plain = wide == 0.0 || !wide.is_finite() || (1e-5..1e16).contains(&wide.abs());
     let written = if plain { write!(into, "{value}") } else { write!(into, "{value:e}") };
     // Writing to a String cannot fail.
     debug_assert!(written.is_ok());
@@ -131,7 +174,7 @@ mod tests {
         ] {
             let value = parse_f64(text).unwrap_or_else(|| panic!("{text}"));
             let mut printed = String::new();
-            write_f64(value, &mut printed);
+            write_float(value, &mut printed);
             let again = parse_f64(&printed).unwrap_or_else(|| panic!("{printed}"));
             assert!(again.to_bits() == value.to_bits() || value.is_nan(), "{text} {printed}");
         }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::number::{write_display, write_f64, write_hex};
+use super::number::{write_display, write_float, write_hex};
 use super::options::Format;
 use super::plan::Missing;
 use crate::error::{Error, ErrorKind, Result};
@@ -150,12 +150,9 @@ pub fn write_json(value: &Value<'_>, into: &mut String) -> Result<()> {
         Value::Json(_) => {
             return Err(Error::invalid("export", "json field", "it holds text that is not JSON"));
         }
-        Value::F64(v) if !v.is_finite() => {
-            into.push('"');
-            write_f64(*v, into);
-            into.push('"');
-        }
-        Value::Bytes(bytes) => {
+        Value::F64(v) if !v.is_finite() => quoted(value, into),
+        Value::F32(v) if !v.is_finite() => quoted(value, into),
+        Value::Bytes(bytes) | Value::Opaque(bytes) => {
             into.push('"');
             write_hex(bytes, into);
             into.push('"');
@@ -165,16 +162,57 @@ pub fn write_json(value: &Value<'_>, into: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Appends the plain form of a value; nothing for a missing one.
+/// Appends the plain form of a value, of arrays the JSON; nothing for a missing one.
 pub fn write_scalar(value: &Value<'_>, into: &mut String) {
     match value {
         Value::Bool(v) => into.push_str(if *v { "true" } else { "false" }),
+        Value::I8(v) => write_display(v, into),
+        Value::I16(v) => write_display(v, into),
+        Value::I32(v) => write_display(v, into),
         Value::I64(v) => write_display(v, into),
-        Value::F64(v) => write_f64(*v, into),
+        Value::U8(v) => write_display(v, into),
+        Value::U16(v) => write_display(v, into),
+        Value::U32(v) => write_display(v, into),
+        Value::U64(v) => write_display(v, into),
+        Value::F32(v) => write_float(*v, into),
+        Value::F64(v) => write_float(*v, into),
         Value::String(text) | Value::Json(text) => into.push_str(text),
-        Value::Bytes(bytes) => write_hex(bytes, into),
+        Value::Bytes(bytes) | Value::Opaque(bytes) => write_hex(bytes, into),
+        Value::Array(array) => write_array(array.axes(), &mut array.elements().iter(), into),
         _ => {}
     }
+}
+
+/// Appends a number as a JSON string.
+fn quoted(value: &Value<'_>, into: &mut String) {
+    into.push('"');
+    write_scalar(value, into);
+    into.push('"');
+}
+
+/// Appends an array as JSON, one level for each axis.
+fn write_array(
+    axes: &[u32],
+    elements: &mut dyn Iterator<Item = Value<'static>>,
+    into: &mut String,
+) {
+    let Some((len, inner)) = axes.split_first() else {
+        match elements.next() {
+            Some(Value::F64(v)) if !v.is_finite() => quoted(&Value::F64(v), into),
+            Some(Value::F32(v)) if !v.is_finite() => quoted(&Value::F32(v), into),
+            Some(value) => write_scalar(&value, into),
+            None => {}
+        }
+        return;
+    };
+    into.push('[');
+    for at in 0..*len {
+        if at > 0 {
+            into.push(',');
+        }
+        write_array(inner, elements, into);
+    }
+    into.push(']');
 }
 
 fn json_text(text: &str) -> Result<String> {

@@ -116,15 +116,32 @@ impl Bulk {
         Ok(position)
     }
 
-    /// Adds one record to a stream.
+    /// Adds one record to a stream that is not timed.
     ///
     /// # Errors
-    /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
-    /// does not grow; what publishing gives. The record is not taken then, and can be pushed again.
+    /// As [`Bulk::push_at`].
+    ///
+    /// # Durability
+    /// As there.
+    pub fn push(&mut self, stream: usize, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+        self.push_at(stream, iteration, None, values)
+    }
+
+    /// Adds one record to a stream, with its time where the schema is timed.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown stream, values that do not fit its schema, an iteration that
+    /// does not grow, or a time that cannot follow; what publishing gives. The record is not taken then, and can be pushed again.
     ///
     /// # Durability
     /// None before [`Bulk::flush`] or [`Bulk::complete`].
-    pub fn push(&mut self, stream: usize, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+    pub fn push_at(
+        &mut self,
+        stream: usize,
+        iteration: i64,
+        time: Option<f64>,
+        values: &[Value<'_>],
+    ) -> Result<()> {
         // What may fail comes first. Nothing more is taken before what is held went its way.
         if self.held_bytes > HELD_BYTES_MAX {
             self.seal_fullest()?;
@@ -135,7 +152,7 @@ impl Bulk {
             return Err(Error::invalid("append", format!("{:?}", self.name), cause));
         };
         let before = filling.held_len();
-        let sealed = filling.push(iteration, values, self.chunk_bytes)?;
+        let sealed = filling.push(iteration, time, values, self.chunk_bytes)?;
         self.held_bytes = self.held_bytes - before + filling.held_len();
         if let Some(sealed) = sealed {
             self.ready(stream, sealed);

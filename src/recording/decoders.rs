@@ -8,13 +8,16 @@ use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 
-use super::field::Element;
+use super::element::Element;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{Schema, Value};
+use crate::format::column::{Field, Schema, Value};
 use crate::protection::Protection;
 
 /// Puts one value where it belongs in a state.
 type Put<S> = dyn Fn(&mut S, Value<'_>, &Place<'_>) -> Result<()> + Send + Sync;
+
+/// Whether values of a field can be decoded so, as far as that is known without them.
+type Check = fn(&Field) -> Result<()>;
 
 /// Which value: named in errors.
 pub(super) struct Place<'a> {
@@ -44,7 +47,7 @@ impl fmt::Display for Place<'_> {
 /// # sealstone::Result::Ok(())
 /// ```
 pub struct Decoders<S> {
-    by_field: BTreeMap<String, Box<Put<S>>>,
+    by_field: BTreeMap<String, (Check, Box<Put<S>>)>,
 }
 
 impl<S> fmt::Debug for Decoders<S> {
@@ -77,10 +80,10 @@ impl<S> Decoders<S> {
     ) -> Result<Self> {
         self.register(
             field,
+            T::check,
             Box::new(move |state, value, place| {
-                let found = value.field_type().map_or("missing", |ty| ty.name());
                 let taken = T::from_value(value).ok_or_else(|| {
-                    let cause = format!("it is {found}, not {}", T::NAME);
+                    let cause = format!("it is {}, not {}", value.kind(), T::NAME);
                     Error::new(ErrorKind::TypeMismatch, "decode", place, cause)
                 })?;
                 set(state, taken);
@@ -100,6 +103,7 @@ impl<S> Decoders<S> {
     ) -> Result<Self> {
         self.register(
             field,
+            |_| Ok(()),
             Box::new(move |state, value, place| {
                 decode(state, value).map_err(|e| {
                     let cause = "its decoder refused the value";
@@ -109,12 +113,12 @@ impl<S> Decoders<S> {
         )
     }
 
-    fn register(mut self, field: &str, put: Box<Put<S>>) -> Result<Self> {
+    fn register(mut self, field: &str, check: Check, put: Box<Put<S>>) -> Result<Self> {
         let refuse = |cause| Err(Error::invalid("decode", format!("field {field:?}"), cause));
         if field.trim().is_empty() {
             return refuse("the name of a decoder's field is empty");
         }
-        if self.by_field.insert(field.to_owned(), put).is_some() {
+        if self.by_field.insert(field.to_owned(), (check, put)).is_some() {
             return refuse("it has a decoder already");
         }
         Ok(self)
@@ -123,8 +127,14 @@ impl<S> Decoders<S> {
     /// Whether each field of `schema` has a decoder. Decoders of fields that it lacks are allowed.
     ///
     /// # Errors
-    /// `Invalid`, with the fields that have none.
+    /// `Invalid`, with the fields that have none; `TypeMismatch` for an opaque field of another
+    /// type.
     pub fn check(&self, schema: &Schema) -> Result<()> {
+        for field in schema.fields() {
+            if let Some((check, _)) = self.by_field.get(&field.name) {
+                check(field)?;
+            }
+        }
         let fields = schema.fields().iter().map(|field| field.name.as_str());
         let missing = fields.filter(|name| !self.by_field.contains_key(*name));
         let missing: Vec<String> = missing.map(|name| format!("{name:?}")).collect();
@@ -143,7 +153,7 @@ impl<S> Decoders<S> {
         self.check(schema)?;
         let fields = schema.fields().iter();
         let found = fields.enumerate().filter_map(|(at, field)| {
-            let (name, put) = self.by_field.get_key_value(&field.name)?;
+            let (name, (_, put)) = self.by_field.get_key_value(&field.name)?;
             Some((at, name.as_str(), &**put))
         });
         Ok(Bound { by_position: found.collect() })

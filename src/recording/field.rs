@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::element::Element;
 use super::stream::Stream;
 use crate::error::{Error, Result};
-use crate::format::column::{Column, ColumnId, Value};
+use crate::format::column::{Column, ColumnId};
 
 /// A field of a stream and a range of its rows: all of them until said otherwise.
 #[derive(Debug, Clone)]
@@ -54,13 +55,7 @@ impl<'s> FieldRead<'s> {
     /// # Errors
     /// `Damage`.
     pub fn to_column(self) -> Result<Column> {
-        let ty = match self.column {
-            ColumnId::Iteration => crate::format::column::FieldType::I64,
-            ColumnId::Field(at) => match self.stream.schema().fields().get(at) {
-                Some(field) => field.ty,
-                None => return Err(self.stream.wrong("no such field")),
-            },
-        };
+        let none = Column::of(&self.stream.field_of(self.column)?);
         let stream = self.stream;
         let mut all: Option<Column> = None;
         for column in self.columns()? {
@@ -74,24 +69,25 @@ impl<'s> FieldRead<'s> {
                 }
             }
         }
-        Ok(all.unwrap_or_else(|| Column::new(ty)))
+        Ok(all.unwrap_or(none))
     }
 
-    /// All values as a Rust type: `f64`, `i64`, `bool`, `String`, `Vec<u8>`, or an `Option` of
-    /// one of them where values may be missing.
+    /// All values as a Rust type: see [`Element`]; as an `Option` where values may be missing.
     ///
     /// # Errors
-    /// `Invalid`, naming the row, for a value of another type or a missing one; `Damage`.
+    /// `Invalid`, naming the row, for a value of another type or a missing one; `TypeMismatch` for
+    /// an opaque field of another type; `Damage`.
     pub fn to_vec<T: Element>(self) -> Result<Vec<T>> {
         let name = format!("stream {:?} field {:?}", self.stream.name(), self.name);
+        T::check(&self.stream.field_of(self.column)?)
+            .map_err(|e| Error::new(e.kind(), "read", &name, e.cause()).with_source(e))?;
         let columns = self.columns()?;
         let mut row = columns.rows.start;
         let mut values = Vec::new();
         for column in columns {
             for value in column?.iter() {
                 values.push(T::from_value(value).ok_or_else(|| {
-                    let found = value.field_type().map_or("missing", |ty| ty.name());
-                    let cause = format!("row {row} is {found}, not {}", T::NAME);
+                    let cause = format!("row {row} is {}, not {}", value.kind(), T::NAME);
                     Error::invalid("read", &name, cause)
                 })?);
                 row += 1;
@@ -114,13 +110,19 @@ impl Columns<'_> {
         let wanted = self.rows.clone();
         let column = match self.stream.chunk_of(wanted.start) {
             Some(at) => self.stream.open_chunk(at)?.column(self.column, wanted.clone())?,
-            None => match self.column {
-                ColumnId::Iteration => self.stream.tail(&[], wanted.clone())?.0,
-                ColumnId::Field(at) => {
-                    let (_, mut columns) = self.stream.tail(&[at], wanted.clone())?;
-                    columns.pop().ok_or_else(|| self.stream.wrong("no such field"))?
-                }
-            },
+            None => {
+                let fields = match self.column {
+                    ColumnId::Field(at) => vec![at],
+                    ColumnId::Iteration | ColumnId::Time => Vec::new(),
+                };
+                let mut tail = self.stream.tail(&fields, wanted.clone())?;
+                let column = match self.column {
+                    ColumnId::Iteration => Some(tail.iterations),
+                    ColumnId::Time => tail.times,
+                    ColumnId::Field(_) => tail.columns.pop(),
+                };
+                column.ok_or_else(|| self.stream.wrong("no such field"))?
+            }
         };
         if column.is_empty() {
             return Err(self.stream.wrong("fewer rows than its rows say"));
@@ -143,45 +145,5 @@ impl Iterator for Columns<'_> {
             self.rows.start = self.rows.end;
         }
         Some(column)
-    }
-}
-
-/// A Rust type that a field's values can be read as.
-pub trait Element: Sized {
-    /// Its name in errors.
-    const NAME: &'static str;
-    /// The value, if it is of this type.
-    fn from_value(value: Value<'_>) -> Option<Self>;
-}
-
-macro_rules! elements {
-    ($($ty:ty, $name:literal, $pattern:pat => $value:expr;)*) => {$(
-        impl Element for $ty {
-            const NAME: &'static str = $name;
-            fn from_value(value: Value<'_>) -> Option<Self> {
-                match value {
-                    $pattern => Some($value),
-                    _ => None,
-                }
-            }
-        }
-    )*};
-}
-
-elements! {
-    f64, "f64", Value::F64(v) => v;
-    i64, "i64", Value::I64(v) => v;
-    bool, "bool", Value::Bool(v) => v;
-    String, "string", Value::String(v) | Value::Json(v) => v.to_owned();
-    Vec<u8>, "bytes", Value::Bytes(v) => v.to_vec();
-}
-
-impl<T: Element> Element for Option<T> {
-    const NAME: &'static str = T::NAME;
-    fn from_value(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::Missing => Some(None),
-            value => T::from_value(value).map(Some),
-        }
     }
 }

@@ -23,6 +23,7 @@ struct About {
     first: u64,
     rows: u64,
     iterations: (i64, i64),
+    times: Option<(f64, f64)>,
 }
 
 /// One stream's end.
@@ -35,12 +36,13 @@ pub(super) struct Filling {
     /// The sequence of the builder's first record.
     first: u64,
     last_iteration: Option<i64>,
+    last_time: Option<f64>,
 }
 
 impl Filling {
     pub fn new(id: Option<StreamId>, name: String, schema: Schema) -> Self {
         let builder = ChunkBuilder::new(schema);
-        Self { id, name, builder, first: 0, last_iteration: None }
+        Self { id, name, builder, first: 0, last_iteration: None, last_time: None }
     }
 
     pub fn schema(&self) -> &Schema {
@@ -57,12 +59,20 @@ impl Filling {
     }
 
     /// Whether a record can come next.
-    pub fn check(&self, iteration: i64, values: &[Value<'_>]) -> Result<()> {
-        self.schema().check_row(values).map_err(|e| {
-            let cause = format!("{}: {}", e.place(), e.cause());
-            Error::new(e.kind(), "append", format!("stream {:?}", self.name), cause)
-        })?;
-        self.check_iteration(iteration, self.last_iteration)
+    pub fn check(&self, iteration: i64, time: Option<f64>, values: &[Value<'_>]) -> Result<()> {
+        self.schema().check_row(values).map_err(|e| self.named(&e))?;
+        self.check_iteration(iteration, self.last_iteration)?;
+        self.check_time(time, self.last_time)
+    }
+
+    /// Whether `time` can come after `last`.
+    pub fn check_time(&self, time: Option<f64>, last: Option<f64>) -> Result<()> {
+        self.schema().check_time(last, time).map_err(|e| self.named(&e))
+    }
+
+    fn named(&self, e: &Error) -> Error {
+        let cause = format!("{}: {}", e.place(), e.cause());
+        Error::new(e.kind(), "append", format!("stream {:?}", self.name), cause)
     }
 
     /// Whether `iteration` comes after `last`.
@@ -80,14 +90,16 @@ impl Filling {
     pub fn push(
         &mut self,
         iteration: i64,
+        time: Option<f64>,
         values: &[Value<'_>],
         chunk_bytes: u64,
     ) -> Result<Option<Sealed>> {
-        self.check(iteration, values)?;
+        self.check(iteration, time, values)?;
         let is_full = self.builder.is_full_for(values, chunk_bytes);
         let full = if is_full { self.seal()? } else { None };
-        self.builder.push(iteration, values)?;
+        self.builder.push(iteration, time, values)?;
         self.last_iteration = Some(iteration);
+        self.last_time = time;
         Ok(full)
     }
 
@@ -95,7 +107,7 @@ impl Filling {
     #[cfg(test)]
     pub fn refuse_below(&mut self, iteration: i64) {
         let values = [Value::Bytes(b"never appended")];
-        self.builder.push(iteration, &values).unwrap();
+        self.builder.push(iteration, None, &values).unwrap();
     }
 
     /// Encodes the records at hand; `None` when there is none.
@@ -130,6 +142,7 @@ impl Sealed {
             first: self.first,
             rows: self.chunk.rows,
             iterations: self.chunk.iterations,
+            times: self.chunk.times,
         };
         Ok(ChunkBuild {
             stream,
@@ -138,6 +151,7 @@ impl Sealed {
             about: codec::encode("about", &about)?,
             raw_len: self.chunk.raw_len,
             iterations: Some(self.chunk.iterations),
+            times: self.chunk.times,
             payloads: Vec::new(),
             content: self.chunk.content,
         })

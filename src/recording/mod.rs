@@ -5,6 +5,7 @@
 //!      └─[start_bulk]─▶ bulk ──── many, straight ─────────────────────┴─▶ filling ──▶ chunks
 //!                                                                              status: how far
 //!   reader ──▶ stream ──▶ field     one field, by rows or iterations
+//!                 │         element: as Rust types
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
 //!                               └────▶ states, by decoders: values of the caller's own type
 //!   catalogue ─▶ filter ─▶ parameter            which recordings, by an index where there is one
@@ -22,6 +23,7 @@ mod bulk;
 mod catalogue;
 mod decoders;
 mod draft;
+mod element;
 #[cfg(feature = "interop")]
 mod export;
 mod field;
@@ -47,16 +49,20 @@ mod states;
 mod status;
 mod stream;
 
-pub use crate::format::column::{Blob, Column, Data, Field, FieldType, Flags, Schema, Value};
+pub use crate::format::column::{
+    Array, Axis, Blob, Column, Data, Elements, Field, FieldType, Flags, Number, OpaqueType, Schema,
+    Shape, Value,
+};
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
 pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
 pub use catalogue::{Catalogue, Selected};
 pub use decoders::Decoders;
 pub use draft::{NAME_BYTES_MAX, NewRecording};
+pub use element::{Element, NdArray, Opaque};
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};
-pub use field::{Columns, Element, FieldRead};
+pub use field::{Columns, FieldRead};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;

@@ -19,6 +19,8 @@ pub struct NewRecord<'a> {
     pub stream: usize,
     /// Greater than every earlier one of this stream.
     pub iteration: i64,
+    /// Where the schema is timed: finite, and no less than that of any earlier one of this stream.
+    pub time: Option<f64>,
     /// As many as the stream has fields, in schema order.
     pub values: &'a [Value<'a>],
 }
@@ -71,7 +73,7 @@ impl Recorder {
         self.state.lock().fillings.iter().position(|filling| filling.name == name)
     }
 
-    /// Appends one record to one stream.
+    /// Appends one record to one stream that is not timed.
     ///
     /// # Errors
     /// As [`Recorder::append_all`].
@@ -79,7 +81,7 @@ impl Recorder {
     /// # Durability
     /// None (*Accepted*): wait on the ticket, or call [`Recorder::barrier`].
     pub fn append(&self, stream: usize, iteration: i64, values: &[Value<'_>]) -> Result<Ticket> {
-        self.append_all(&[NewRecord { stream, iteration, values }])
+        self.append_all(&[NewRecord { stream, iteration, time: None, values }])
     }
 
     /// Appends records as one atomic group: after a crash all of them are there, or none.
@@ -118,7 +120,8 @@ impl Recorder {
     fn fill(&self, state: &mut State, records: &[NewRecord<'_>]) -> Result<()> {
         for record in records {
             let Some(filling) = state.fillings.get_mut(record.stream) else { continue };
-            let sealed = filling.push(record.iteration, record.values, self.chunk_bytes)?;
+            let sealed =
+                filling.push(record.iteration, record.time, record.values, self.chunk_bytes)?;
             if let (Some(sealed), Some(id)) = (sealed, filling.id) {
                 state.full.push(sealed.build(id, &filling.name)?);
             }
@@ -133,11 +136,13 @@ impl Recorder {
                 let cause = format!("there is no stream number {}", record.stream);
                 return Err(Error::invalid("append", format!("{:?}", self.name), cause));
             };
-            filling.check(record.iteration, record.values)?;
+            filling.check(record.iteration, record.time, record.values)?;
             let before = records[..at].iter().rev().find(|r| r.stream == record.stream);
             filling.check_iteration(record.iteration, before.map(|r| r.iteration))?;
+            filling.check_time(record.time, before.and_then(|r| r.time))?;
             let Some(stream) = filling.id else { continue };
-            let payload = row_payload::encode(filling.schema(), record.iteration, record.values);
+            let payload =
+                row_payload::encode(filling.schema(), record.iteration, record.time, record.values);
             group.push(Append { stream, payload });
         }
         Ok(group)

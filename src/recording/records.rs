@@ -25,6 +25,8 @@ pub struct Records<'s> {
     held_bytes: u64,
     chunk: Option<OpenChunk<'s>>,
     iterations: Column,
+    /// Of a timed stream.
+    times: Option<Column>,
     columns: Vec<Column>,
     /// The record at hand, in the columns.
     at: usize,
@@ -45,6 +47,7 @@ impl<'s> Records<'s> {
             held_bytes,
             chunk: None,
             iterations: Column::new(crate::format::column::FieldType::I64),
+            times: None,
             columns: Vec::new(),
             at: 0,
         }
@@ -76,6 +79,14 @@ impl<'s> Records<'s> {
         }
     }
 
+    /// The time of the record at hand, where the stream has times.
+    pub fn time(&self) -> Option<f64> {
+        match self.times.as_ref()?.get(self.at) {
+            Value::F64(time) => Some(time),
+            _ => None,
+        }
+    }
+
     /// The value of the field at `at` among those asked for.
     pub fn get(&self, at: usize) -> Value<'_> {
         self.columns.get(at).map_or(Value::Missing, |column| column.get(self.at))
@@ -92,8 +103,9 @@ impl<'s> Records<'s> {
         let Some(index) = self.stream.chunk_of(start) else {
             self.chunk = None;
             let end = self.rest.end.min(start + self.tail_rows());
-            let (iterations, columns) = self.stream.tail(&self.fields, start..end)?;
-            (self.iterations, self.columns) = (iterations, columns);
+            let tail = self.stream.tail(&self.fields, start..end)?;
+            (self.iterations, self.times, self.columns) =
+                (tail.iterations, tail.times, tail.columns);
             return self.loaded();
         };
         if self.chunk.as_ref().is_none_or(|open| !open.rows.contains(&start)) {
@@ -109,6 +121,10 @@ impl<'s> Records<'s> {
         let count = (self.held_bytes / row_bytes).max(1);
         let end = self.rest.end.min(open.rows.end).min(start.saturating_add(count));
         self.iterations = open.column(ColumnId::Iteration, start..end)?;
+        self.times = match self.stream.schema().is_timed() {
+            true => Some(open.column(ColumnId::Time, start..end)?),
+            false => None,
+        };
         self.columns.clear();
         for at in &self.fields {
             self.columns.push(open.column(ColumnId::Field(*at), start..end)?);
@@ -126,7 +142,7 @@ impl<'s> Records<'s> {
 
     fn loaded(&mut self) -> Result<()> {
         let rows = self.iterations.len();
-        if rows == 0 || self.columns.iter().any(|column| column.len() != rows) {
+        if rows == 0 || self.columns.iter().chain(&self.times).any(|column| column.len() != rows) {
             return Err(self.stream.wrong("columns of different lengths"));
         }
         self.rest.start += rows as u64;

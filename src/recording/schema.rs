@@ -24,5 +24,6 @@ pub(super) fn stream_schema(schema: &Schema, stream: &str, fields: &[String]) ->
         return refuse("it has no field".into());
     }
     let kept = schema.fields().iter().filter(|field| wanted.contains(field.name.as_str()));
-    Schema::new(kept.cloned().collect())
+    let of_stream = Schema::new(kept.cloned().collect())?;
+    Ok(if schema.is_timed() { of_stream.timed() } else { of_stream })
 }

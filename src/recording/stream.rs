@@ -6,7 +6,9 @@ use super::field::FieldRead;
 use super::records::Records;
 use crate::engine::{Store, StreamView};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{Chunk, Column, ColumnId, FieldType, Schema, Value, row_payload};
+use crate::format::column::{
+    Chunk, Column, ColumnId, Field, FieldType, Schema, Value, row_payload,
+};
 use crate::ids::{ObjectId, StreamId};
 use crate::manifest::{ChunkRow, ObjectRow, Reading};
 
@@ -28,6 +30,14 @@ pub(super) struct OpenChunk<'s> {
     pub chunk: Chunk,
     /// Its rows that count, in the stream.
     pub rows: Range<u64>,
+}
+
+/// Unsealed records, as columns.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub iterations: Column,
+    pub times: Option<Column>,
+    pub columns: Vec<Column>,
 }
 
 impl Stream {
@@ -141,6 +151,30 @@ impl Stream {
         FieldRead::new(self, ColumnId::Iteration, "iteration")
     }
 
+    /// The times, for reading.
+    ///
+    /// # Errors
+    /// `NotFound` where its records have none.
+    pub fn time(&self) -> Result<FieldRead<'_>> {
+        if !self.schema.is_timed() {
+            let place = format!("stream {:?}", self.name());
+            return Err(Error::new(ErrorKind::NotFound, "read", place, "its records have no time"));
+        }
+        Ok(FieldRead::new(self, ColumnId::Time, "time"))
+    }
+
+    /// What a column holds.
+    pub(super) fn field_of(&self, column: ColumnId) -> Result<Field> {
+        match column {
+            ColumnId::Iteration => Ok(Field::new("iteration", FieldType::I64)),
+            ColumnId::Time => Ok(Field::new("time", FieldType::F64)),
+            ColumnId::Field(at) => {
+                let field = self.schema.fields().get(at);
+                field.cloned().ok_or_else(|| self.wrong("no such field"))
+            }
+        }
+    }
+
     /// Records with the fields at `fields`, over `rows`, one after the other. At most about
     /// `held_bytes` of them are in memory, and one chunk.
     pub fn records(&self, fields: Vec<usize>, rows: Range<u64>, held_bytes: u64) -> Records<'_> {
@@ -203,22 +237,26 @@ impl Stream {
         Ok(OpenChunk { store: &self.store, object, content: None, chunk, rows })
     }
 
-    /// Decodes unsealed records as columns: the iterations, then the fields at `fields`.
-    pub(super) fn tail(&self, fields: &[usize], rows: Range<u64>) -> Result<(Column, Vec<Column>)> {
+    /// Decodes unsealed records as columns, with the fields at `fields`.
+    pub(super) fn tail(&self, fields: &[usize], rows: Range<u64>) -> Result<Tail> {
         let mut iterations = Column::new(FieldType::I64);
-        let types = fields.iter().map(|at| self.schema.fields().get(*at).map(|f| f.ty));
-        let mut columns: Vec<Column> = types.flatten().map(Column::new).collect();
+        let mut times = self.schema.is_timed().then(|| Column::new(FieldType::F64));
+        let of = fields.iter().filter_map(|at| self.schema.fields().get(*at));
+        let mut columns: Vec<Column> = of.map(Column::of).collect();
         let from = rows.start.saturating_sub(self.sealed_rows()) as usize;
         let count = rows.end.saturating_sub(rows.start) as usize;
         for (sequence, payload) in self.view.tail.iter().skip(from).take(count) {
             let bytes = self.store.payload_bytes(payload)?;
             let mut values = Vec::new();
-            let iteration =
-                row_payload::decode(&self.schema, &bytes, &mut values).map_err(|e| {
+            let (iteration, time) = row_payload::decode(&self.schema, &bytes, &mut values)
+                .map_err(|e| {
                     let place = format!("stream {:?} row {sequence}", self.name());
                     Error::new(e.kind(), "read", place, e.cause()).with_source(e)
                 })?;
             let mut taken = iterations.push(Value::I64(iteration));
+            if let (Some(times), Some(time)) = (&mut times, time) {
+                taken &= times.push(Value::F64(time));
+            }
             for (column, at) in columns.iter_mut().zip(fields) {
                 taken &= column.push(values.get(*at).copied().unwrap_or(Value::Missing));
             }
@@ -226,7 +264,7 @@ impl Stream {
                 return Err(self.wrong("a record of another type"));
             }
         }
-        Ok((iterations, columns))
+        Ok(Tail { iterations, times, columns })
     }
 
     pub(super) fn wrong(&self, cause: &str) -> Error {

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::entry::{NAME_BYTES_MAX, Present, VALUE_BYTES_MAX, check_name, history_of, key, place};
-use super::shape;
 use crate::codec;
 use crate::engine::{NewObject, Store};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::shape;
 use crate::ids::{CommitSeq, NameGeneration, ObjectId};
 use crate::manifest::{
     HistoryKey, HistoryRow, Key, NameRow, Namespace, Reading, Table, ValueForm, Write,

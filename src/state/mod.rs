@@ -13,14 +13,13 @@
 //! - P1: *Durable* when the call returns.
 //! - A generation is never used twice for a name, not even after it was removed: a compare-and-set
 //!   never takes a later value for an earlier one.
-//! - A value is read as a type of the shape that it was written as, or not at all (`shape`).
+//! - A value is read as a type of the shape that it was written as, or not at all (`format::shape`).
 //! - No code of a caller runs inside a transaction.
 
 mod batch;
 mod entry;
 mod list;
 mod read;
-mod shape;
 mod store;
 
 pub use crate::ids::{CommitSeq, NameGeneration};

@@ -3,10 +3,10 @@
 use serde::de::DeserializeOwned;
 
 use super::entry::{Entry, Found, Valued, check_name, history_of, key, place};
-use super::shape;
 use super::store::State;
 use crate::codec;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::shape;
 use crate::ids::NameGeneration;
 use crate::manifest::{HistoryRow, NameRow, Reading, Snapshot, ValueForm};
 

@@ -66,6 +66,7 @@ fn seal(store: &Store, stream: StreamId, rows: usize) {
         content,
         about: b"test".to_vec(),
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     };
     store.publish_chunks(vec![build]).unwrap();

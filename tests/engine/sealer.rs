@@ -36,6 +36,7 @@ fn build(stream: StreamId, n: u64) -> ChunkBuild {
         about: b"test".to_vec(),
         raw_len: content(n).len() as u64,
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     }
 }

@@ -58,6 +58,7 @@ pub fn chunk(store: &Store, stream: StreamId, rows: usize) -> ChunkBuild {
         content,
         about: b"test".to_vec(),
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     }
 }

@@ -76,6 +76,7 @@ fn chunk(store: &Store, stream: StreamId) -> ChunkBuild {
         about: Vec::new(),
         raw_len: 10,
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     }
 }

@@ -176,6 +176,7 @@ fn work(root: &Path) -> Result<(), Error> {
         content: [content, noise(first, 2000)].concat(),
         about: Vec::new(),
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     };
     let unsealed = store.view(stream)?.row.sealed_upto.0;

@@ -149,6 +149,7 @@ impl Writer {
             content,
             about: b"kill".to_vec(),
             iterations: None,
+            times: None,
             payloads: Vec::new(),
         }
     }

@@ -109,6 +109,7 @@ pub fn chunk(object: ObjectId, first: u64) -> ChunkRow {
         rows: 10,
         rows_written: 10,
         iterations: None,
+        times: None,
         raw_len: 80,
         payloads: Vec::new(),
     }

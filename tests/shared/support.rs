@@ -99,6 +99,7 @@ pub fn build(store: &Store, stream: StreamId) -> ChunkBuild {
         content,
         about: Vec::new(),
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     }
 }

@@ -100,6 +100,7 @@ fn builds(store: &Store, streams: &[StreamId], round: u8) -> Vec<ChunkBuild> {
             content,
             about: Vec::new(),
             iterations: None,
+            times: None,
             payloads: Vec::new(),
         }
     };

@@ -40,6 +40,7 @@ const NOT_SHARED: &[&str] = &[
     "sealstone::manifest::Row",
     "sealstone::manifest::Write",
     "sealstone::recording::Element",
+    "sealstone::recording::Number",
     "sealstone::recording::Progress",
 ];
 

@@ -91,6 +91,7 @@ fn chunk(stream: StreamId, first: u64, rows: u64, content: Vec<u8>) -> ChunkBuil
         content,
         about: Vec::new(),
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     }
 }

@@ -107,6 +107,7 @@ fn ours(job: &Job) -> Outcome<Measured> {
         about: Vec::new(),
         raw_len: CHUNK_BYTES as u64,
         iterations: None,
+        times: None,
         payloads: Vec::new(),
     };
     let before = committed()?;
@@ -155,6 +156,7 @@ pub fn fill_stream(store: &Store, chunks: u64) -> Outcome<StreamId> {
                 rows: 1,
                 rows_written: 1,
                 iterations: None,
+                times: None,
                 raw_len: len,
                 payloads: Vec::new(),
             };

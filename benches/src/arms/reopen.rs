@@ -95,6 +95,7 @@ fn fill_ours(job: &Job) -> Outcome<Store> {
             content,
             about: Vec::new(),
             iterations: None,
+            times: None,
             payloads: Vec::new(),
         }])?;
     }

@@ -33,6 +33,7 @@ fn build(store: &Store, stream: u64, rows: usize) -> Result<ChunkBuild> {
         content,
         about: b"a play".to_vec(),
         iterations: None,
+        times: None,
         payloads,
     })
 }

@@ -222,6 +222,7 @@ impl Acting<'_> {
             content,
             about: Vec::new(),
             iterations: None,
+            times: None,
             payloads: Vec::new(),
         };
         let sealing = self.store.seal_chunks(vec![build]);

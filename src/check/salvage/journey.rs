@@ -118,6 +118,7 @@ mod tests {
             rows,
             rows_written: rows,
             iterations: None,
+            times: None,
             raw_len: 0,
             payloads: Vec::new(),
         };

@@ -1,16 +1,20 @@
 //! Blocks: some rows of one column, encoded by the codec that suits them best.
 //!
 //! Raw form: flags of present rows (one bit a row, lowest first, padded with zeros), only if a row
-//! is missing; then the values: `i64` and `f64` as 8 bytes each, `bool` as one bit, text and bytes
-//! as all lengths (u32) followed by all bytes. A missing row has the value of the row before it (of
-//! the first present row at the start), or no bytes.
+//! is missing; then the lengths (u32 each) of text and bytes, or of the free axes of arrays, row by
+//! row and 0 for a missing one; then all elements: numbers in their own width, `bool` as one bit,
+//! bytes as they are. A missing number has the value of the row before it (of the first present
+//! row at the start); a missing array or text has no element.
 
 use std::ops::Range;
 
 use super::compress::Compressor;
-use super::transform;
+use super::data::Data;
+use super::number::Bits;
+use super::parts::Flags;
+use super::plain::{Plain, fill};
 use super::value::FieldType;
-use super::values::{Blob, Column, Data, Flags};
+use super::values::Column;
 use crate::error::Result;
 
 /// A block holds at most this many rows.
@@ -24,11 +28,6 @@ pub const CHUNK_RAW_BYTES_MAX: u64 = 1 << 30;
 /// A single value longer than a block is stored at most so many times smaller than it is.
 pub(super) const LONE_VALUE_RATIO_MAX: usize = 256;
 
-/// Codecs are tried on this many windows of so many rows.
-const SAMPLE_WINDOWS: usize = 4;
-const SAMPLE_WINDOW_ROWS: usize = 256;
-const SAMPLE_BLOB_BYTES: usize = 16 << 10;
-
 /// How a block is stored. Tag 7 is kept for pco.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockCodec {
@@ -38,7 +37,7 @@ pub enum BlockCodec {
     Constant = 1,
     /// zstd of the raw form.
     Zstd = 2,
-    /// zstd of the raw form with 8-byte values, or lengths, in byte planes.
+    /// zstd of the raw form with numbers and lengths in byte planes.
     ShuffleZstd = 3,
     /// As before, of zigzag differences in the order-preserving integer domain.
     Delta1 = 4,
@@ -70,6 +69,11 @@ impl BlockCodec {
         Self::ALL.get(usize::from(tag)).copied()
     }
 
+    /// Whether numbers and lengths are in byte planes.
+    pub(super) fn has_planes(self) -> bool {
+        self == Self::ShuffleZstd || self.delta_order() > 0
+    }
+
     /// How often differences are taken.
     pub(super) fn delta_order(self) -> u8 {
         match self {
@@ -89,45 +93,39 @@ pub struct Encoded {
     pub raw_len: usize,
     pub missing: usize,
     pub nan: usize,
-    /// Least and greatest value: `i64` as its bits, `f64` by totalOrder without NaN, `bool` as 0, 1.
+    /// Least and greatest value: integers in 64 bits, floats as their bits, by totalOrder without
+    /// NaN, `bool` as 0, 1.
     pub bounds: Option<(u64, u64)>,
-}
-
-/// The values of a block, missing rows filled.
-enum Plain<'a> {
-    Words { words: Vec<u64>, float: bool },
-    Bits(Vec<bool>),
-    Blob { lens: Vec<u32>, bytes: &'a [u8] },
 }
 
 /// Cuts a column into the rows of its blocks: a function of the values alone.
 pub fn cut(column: &Column) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
-    let mut start = 0;
-    match &column.data {
-        Data::Blob(blob) => {
-            let mut bytes = 0;
-            for at in 0..blob.len() {
-                let more = 4 + blob.get(at).len();
-                let full = bytes + more > BLOCK_RAW_BYTES || at - start == BLOCK_ROWS_MAX;
-                if at > start && full {
-                    cuts.push(start..at);
-                    (start, bytes) = (at, 0);
-                }
-                bytes += more;
-            }
+    let (mut start, mut bytes) = (0, 0);
+    for at in 0..column.len() {
+        let more = row_len(column, at);
+        let full = bytes + more > BLOCK_RAW_BYTES || at - start == BLOCK_ROWS_MAX;
+        if at > start && full {
+            cuts.push(start..at);
+            (start, bytes) = (at, 0);
         }
-        _ => {
-            while column.len() - start > BLOCK_ROWS_MAX {
-                cuts.push(start..start + BLOCK_ROWS_MAX);
-                start += BLOCK_ROWS_MAX;
-            }
-        }
+        bytes += more;
     }
     if start < column.len() {
         cuts.push(start..column.len());
     }
     cuts
+}
+
+/// Bytes of a row in memory, flags and places aside.
+fn row_len(column: &Column, at: usize) -> usize {
+    match (&column.data, &column.extents) {
+        (Data::Blob(blob), _) => 4 + blob.get(at).len(),
+        (_, Some(extents)) => {
+            4 * column.shape.free_count() + extents.range(at).len() * column.ty.width()
+        }
+        (_, None) => column.ty.width(),
+    }
 }
 
 /// Encodes the rows `rows` of `column`, which are one of its [`cut`]s.
@@ -142,7 +140,8 @@ pub fn encode(column: &Column, rows: Range<usize>, zstd: &mut Compressor) -> Res
     if missing == rows.len() {
         return done(BlockCodec::Constant, Vec::new());
     }
-    if let Some(value) = plain.constant().filter(|_| missing == 0 && rows.len() > 1) {
+    let constant = if missing == 0 && rows.len() > 1 { plain.constant(rows.len()) } else { None };
+    if let Some(value) = constant {
         return done(BlockCodec::Constant, value);
     }
     let codec = choose(&plain, zstd)?;
@@ -158,106 +157,6 @@ pub fn encode(column: &Column, rows: Range<usize>, zstd: &mut Compressor) -> Res
     let mut body = presence;
     plain.write(BlockCodec::Raw, &mut body);
     done(BlockCodec::Raw, body)
-}
-
-impl Plain<'_> {
-    fn raw_len(&self) -> usize {
-        match self {
-            Self::Words { words, .. } => words.len() * 8,
-            Self::Bits(bits) => bits.len().div_ceil(8),
-            Self::Blob { lens, bytes } => lens.len() * 4 + bytes.len(),
-        }
-    }
-
-    /// The one value of all rows, if they agree.
-    fn constant(&self) -> Option<Vec<u8>> {
-        match self {
-            Self::Words { words, .. } => {
-                let first = words.first()?;
-                words.iter().all(|w| w == first).then(|| first.to_le_bytes().to_vec())
-            }
-            Self::Bits(bits) => {
-                let first = bits.first()?;
-                bits.iter().all(|b| b == first).then(|| vec![u8::from(*first)])
-            }
-            Self::Blob { lens, bytes } => {
-                let len = *lens.first()? as usize;
-                let first = bytes.get(..len)?;
-                let equal = lens.iter().all(|l| *l as usize == len)
-                    && (len == 0 || bytes.chunks_exact(len).all(|value| value == first));
-                equal.then(|| first.to_vec())
-            }
-        }
-    }
-
-    /// Appends the form that `codec` hands to zstd, or stores.
-    fn write(&self, codec: BlockCodec, into: &mut Vec<u8>) {
-        match self {
-            Self::Words { words, float } => match codec {
-                BlockCodec::Raw | BlockCodec::Constant | BlockCodec::Zstd => {
-                    words.iter().for_each(|w| into.extend_from_slice(&w.to_le_bytes()));
-                }
-                BlockCodec::ShuffleZstd => transform::shuffle(words, into),
-                BlockCodec::Delta1 | BlockCodec::Delta2 | BlockCodec::Delta3 => {
-                    let map = |w: &u64| if *float { transform::ordered(*w) } else { *w };
-                    let mut mapped: Vec<u64> = words.iter().map(map).collect();
-                    transform::delta(&mut mapped, codec.delta_order());
-                    mapped.iter_mut().for_each(|w| *w = transform::zigzag(*w));
-                    transform::shuffle(&mapped, into);
-                }
-            },
-            Self::Bits(flags) => pack(flags.iter().copied(), into),
-            Self::Blob { lens, bytes } => {
-                if codec == BlockCodec::ShuffleZstd {
-                    for plane in 0..4 {
-                        into.extend(lens.iter().map(|len| (len >> (8 * plane)) as u8));
-                    }
-                } else {
-                    lens.iter().for_each(|len| into.extend_from_slice(&len.to_le_bytes()));
-                }
-                into.extend_from_slice(bytes);
-            }
-        }
-    }
-
-    fn candidates(&self) -> &'static [BlockCodec] {
-        use BlockCodec::{Delta1, Delta2, Delta3, ShuffleZstd, Zstd};
-        match self {
-            Self::Words { .. } => &[Zstd, ShuffleZstd, Delta1, Delta2, Delta3],
-            Self::Bits(_) => &[Zstd],
-            Self::Blob { .. } => &[Zstd, ShuffleZstd],
-        }
-    }
-
-    /// A part that stands for the whole.
-    fn sample(&self) -> Plain<'_> {
-        match self {
-            Self::Words { words, float } => {
-                let mut part = Vec::with_capacity(SAMPLE_WINDOWS * SAMPLE_WINDOW_ROWS);
-                if words.len() <= part.capacity() {
-                    part.extend_from_slice(words);
-                } else {
-                    let step = (words.len() - SAMPLE_WINDOW_ROWS) / (SAMPLE_WINDOWS - 1);
-                    for window in 0..SAMPLE_WINDOWS {
-                        let from = window * step;
-                        part.extend_from_slice(&words[from..from + SAMPLE_WINDOW_ROWS]);
-                    }
-                }
-                Plain::Words { words: part, float: *float }
-            }
-            Self::Bits(flags) => Plain::Bits(flags.clone()),
-            Self::Blob { lens, bytes } => {
-                let (mut rows, mut end) = (0, 0);
-                for len in lens.iter().map(|len| *len as usize) {
-                    if rows > 0 && end + len + 4 * rows > SAMPLE_BLOB_BYTES {
-                        break;
-                    }
-                    (rows, end) = (rows + 1, end + len);
-                }
-                Plain::Blob { lens: lens[..rows].to_vec(), bytes: &bytes[..end] }
-            }
-        }
-    }
 }
 
 /// The codec that makes the sample smallest; raw where none gains a sixteenth.
@@ -277,52 +176,13 @@ fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<BlockCodec> {
     Ok(best.0)
 }
 
-fn fill(column: &Column, rows: Range<usize>) -> Plain<'_> {
-    match &column.data {
-        Data::Bool(values) => Plain::Bits(filled(column, rows, values)),
-        Data::I64(values) => {
-            let words = filled(column, rows, values).iter().map(|v| *v as u64).collect();
-            Plain::Words { words, float: false }
-        }
-        Data::F64(values) => {
-            let words = filled(column, rows, values).iter().map(|v| v.to_bits()).collect();
-            Plain::Words { words, float: true }
-        }
-        Data::Blob(Blob { ends, bytes }) => {
-            let start = if rows.start == 0 { 0 } else { ends[rows.start - 1] };
-            let mut from = start;
-            let mut lens = Vec::with_capacity(rows.len());
-            for end in &ends[rows] {
-                lens.push((end - from) as u32);
-                from = *end;
-            }
-            Plain::Blob { lens, bytes: &bytes[start..from] }
-        }
-    }
-}
-
-/// The values with missing rows repeating the row before, so that they cost next to nothing.
-fn filled<T: Copy>(column: &Column, rows: Range<usize>, values: &[T]) -> Vec<T> {
-    let mut filled = values[rows.clone()].to_vec();
-    let Some(first) = rows.clone().find(|at| column.is_present(*at)) else { return filled };
-    let mut last = values[first];
-    for (at, value) in rows.zip(filled.iter_mut()) {
-        if column.is_present(at) {
-            last = *value;
-        } else {
-            *value = last;
-        }
-    }
-    filled
-}
-
 fn bits(rows: Range<usize>, column: &Column) -> Vec<u8> {
     let mut packed = Vec::with_capacity(rows.len().div_ceil(8));
     pack(rows.map(|at| column.is_present(at)), &mut packed);
     packed
 }
 
-fn pack(flags: impl Iterator<Item = bool>, into: &mut Vec<u8>) {
+pub(super) fn pack(flags: impl Iterator<Item = bool>, into: &mut Vec<u8>) {
     let mut byte = 0u8;
     let mut used = 0;
     for flag in flags {
@@ -338,33 +198,62 @@ fn pack(flags: impl Iterator<Item = bool>, into: &mut Vec<u8>) {
     }
 }
 
+/// How many elements are NaN, and the least and greatest of the others.
 fn statistics(column: &Column, rows: Range<usize>) -> (usize, Option<(u64, u64)>) {
-    let present = rows.filter(|at| column.is_present(*at));
-    match &column.data {
-        Data::Blob(_) => (0, None),
-        Data::Bool(values) => (0, bounds(present.map(|at| u64::from(values[at])))),
-        Data::I64(values) => {
-            let sorted = bounds(present.map(|at| values[at]));
-            (0, sorted.map(|(least, greatest)| (least as u64, greatest as u64)))
-        }
-        Data::F64(values) => {
-            let mut nan = 0;
-            let words = present.filter_map(|at| {
-                nan += usize::from(values[at].is_nan());
-                (!values[at].is_nan()).then(|| transform::ordered(values[at].to_bits()))
-            });
-            let sorted = bounds(words);
-            let back = transform::unordered;
-            (nan, sorted.map(|(least, greatest)| (back(least), back(greatest))))
-        }
+    macro_rules! of {
+        ($($variant:ident)*) => {
+            match &column.data {
+                $(Data::$variant(values) => numbers(column, rows, values),)*
+                Data::Bool(values) => {
+                    let flags = present(column, rows, values).map(|flag| u64::from(*flag));
+                    (0, flags.fold(None, |range: Option<(u64, u64)>, flag| match range {
+                        None => Some((flag, flag)),
+                        Some((least, greatest)) => Some((least.min(flag), greatest.max(flag))),
+                    }))
+                }
+                Data::Blob(_) => (0, None),
+            }
+        };
     }
+    of!(I8 I16 I32 I64 U8 U16 U32 U64 F32 F64)
 }
 
-fn bounds<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<(T, T)> {
-    values.fold(None, |so_far, value| match so_far {
-        None => Some((value, value)),
-        Some((least, greatest)) => Some((value.min(least), value.max(greatest))),
-    })
+fn numbers<T: Bits>(
+    column: &Column,
+    rows: Range<usize>,
+    values: &[T],
+) -> (usize, Option<(u64, u64)>) {
+    let (mut nan, mut range) = (0, None);
+    for value in present(column, rows, values) {
+        if value.is_nan() {
+            nan += 1;
+            continue;
+        }
+        let (least, greatest) = range.unwrap_or((*value, *value));
+        let least = if value.key() < least.key() { *value } else { least };
+        let greatest = if value.key() > greatest.key() { *value } else { greatest };
+        range = Some((least, greatest));
+    }
+    (nan, range.map(|(least, greatest)| (least.widen(), greatest.widen())))
+}
+
+/// The elements of the rows that have a value.
+fn present<'c, T>(
+    column: &'c Column,
+    rows: Range<usize>,
+    values: &'c [T],
+) -> impl Iterator<Item = &'c T> {
+    let elements = match &column.extents {
+        // A missing array has none.
+        Some(extents) if !rows.is_empty() => {
+            extents.range(rows.start).start..extents.range(rows.end - 1).end
+        }
+        _ => rows.clone(),
+    };
+    let is_scalar = column.extents.is_none();
+    let values = values.get(elements.clone()).unwrap_or(&[]);
+    let present = values.iter().zip(elements);
+    present.filter(move |(_, at)| !is_scalar || column.is_present(*at)).map(|(value, _)| value)
 }
 
 /// Reads packed flags back: `None` when there are too few bytes or a padding bit is set.
@@ -381,10 +270,10 @@ pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Flags> {
 }
 
 /// Whether a column of this type can be stored so.
-pub(super) fn suits(codec: BlockCodec, ty: FieldType) -> bool {
+pub(super) fn suits(codec: BlockCodec, ty: FieldType, is_scalar: bool) -> bool {
     match codec {
         BlockCodec::Raw | BlockCodec::Constant | BlockCodec::Zstd => true,
-        BlockCodec::ShuffleZstd => ty != FieldType::Bool,
-        _ => matches!(ty, FieldType::I64 | FieldType::F64),
+        BlockCodec::ShuffleZstd => ty != FieldType::Bool || !is_scalar,
+        _ => ty.is_number() && ty != FieldType::Bool,
     }
 }

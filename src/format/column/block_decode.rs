@@ -3,183 +3,233 @@
 
 use std::borrow::Cow;
 
+use super::axes::{RANK_MAX, Shape, count_of};
 use super::block::{
     BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, suits,
     unpack,
 };
 use super::compress::decompress;
-use super::transform;
+use super::data::Data;
+use super::number::Bits;
+use super::parts::{Blob, Flags};
+use super::transform::{self, Word};
 use super::value::FieldType;
-use super::values::{Blob, Column, Data, Flags};
+use super::values::{Column, Extents};
 use crate::error::{Error, Result};
 
-/// What the footer says of a block.
+/// What is known of a block: its column, and what the footer says.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub struct Said<'a> {
+    pub ty: FieldType,
+    pub shape: &'a Shape,
     pub codec: BlockCodec,
     pub rows: usize,
     pub missing: usize,
     pub raw_len: usize,
 }
 
-/// Decodes a block of a column of type `ty`.
-pub fn decode(ty: FieldType, shape: Shape, stored: &[u8]) -> Result<Column> {
-    admit(ty, shape, stored.len())?;
-    if shape.codec == BlockCodec::Constant {
-        return constant(ty, shape, stored);
+/// Decodes a block.
+pub fn decode(said: Said<'_>, stored: &[u8]) -> Result<Column> {
+    admit(said, stored.len())?;
+    if said.codec == BlockCodec::Constant {
+        return constant(said, stored);
     }
-    let raw = match shape.codec {
+    let raw = match said.codec {
         BlockCodec::Raw => Cow::Borrowed(stored),
-        _ => Cow::Owned(decompress(stored, shape.raw_len)?),
+        _ => Cow::Owned(decompress(stored, said.raw_len)?),
     };
-    if raw.len() != shape.raw_len {
-        return wrong(format!("{} bytes instead of {}", raw.len(), shape.raw_len));
+    if raw.len() != said.raw_len {
+        return wrong(format!("{} bytes instead of {}", raw.len(), said.raw_len));
     }
-    let flags_len = if shape.missing > 0 { shape.rows.div_ceil(8) } else { 0 };
-    let (flags, values) = match raw.split_at_checked(flags_len) {
-        Some((flags, values)) => (flags, values),
-        None => return wrong("it is shorter than its flags".into()),
-    };
-    let present = if shape.missing > 0 { Some(flags_of(flags, shape)?) } else { None };
-    let mut data = match ty {
-        FieldType::Bool => bools(values, shape.rows)?,
-        FieldType::I64 => {
-            let words = words(values, shape, false)?;
-            Data::I64(words.into_iter().map(|w| w as i64).collect())
-        }
-        FieldType::F64 => {
-            let words = words(values, shape, true)?;
-            Data::F64(words.into_iter().map(f64::from_bits).collect())
-        }
-        FieldType::String | FieldType::Json => Data::Blob(checked_text(blob(values, shape)?)?),
-        FieldType::Bytes => Data::Blob(blob(values, shape)?),
-    };
-    if let Some(flags) = &present {
-        clear_missing(&mut data, flags)?;
-    }
-    Ok(Column { ty, data, present })
+    parse(said, &raw)
 }
 
 /// P9: bounds what decoding may allocate before anything is allocated.
-fn admit(ty: FieldType, shape: Shape, stored_len: usize) -> Result<()> {
-    if shape.rows == 0 || shape.rows > BLOCK_ROWS_MAX || shape.missing > shape.rows {
-        return wrong(format!("{} rows, {} of them missing", shape.rows, shape.missing));
+fn admit(said: Said<'_>, stored_len: usize) -> Result<()> {
+    if said.rows == 0 || said.rows > BLOCK_ROWS_MAX || said.missing > said.rows {
+        return wrong(format!("{} rows, {} of them missing", said.rows, said.missing));
     }
-    if !suits(shape.codec, ty) {
-        return wrong(format!("codec {:?} does not suit {}", shape.codec, ty.name()));
+    if !suits(said.codec, said.ty, said.shape.is_scalar()) {
+        return wrong(format!("codec {:?} does not suit {}", said.codec, said.ty.name()));
     }
     let usual = BLOCK_RAW_BYTES + BLOCK_ROWS_MAX / 8;
-    let lone = shape.rows == 1
-        && shape.raw_len <= VALUE_BYTES_MAX + 8
-        && shape.raw_len / (LONE_VALUE_RATIO_MAX + 1) <= stored_len;
-    if shape.raw_len > usual && !lone {
-        return wrong(format!("{} raw bytes for {} rows", shape.raw_len, shape.rows));
+    let lone = said.rows == 1
+        && said.raw_len <= VALUE_BYTES_MAX + 8 + 4 * RANK_MAX
+        && said.raw_len / (LONE_VALUE_RATIO_MAX + 1) <= stored_len;
+    if said.raw_len > usual && !lone {
+        return wrong(format!("{} raw bytes for {} rows", said.raw_len, said.rows));
     }
     Ok(())
 }
 
-fn constant(ty: FieldType, shape: Shape, stored: &[u8]) -> Result<Column> {
-    let rows = shape.rows;
-    let mut column = Column::new(ty);
-    let value_len = if shape.missing == 0 { stored.len() } else { 0 };
-    if constant_raw_len(ty, shape, value_len) != shape.raw_len {
-        return wrong(format!("{} raw bytes for {rows} times the same", shape.raw_len));
+/// Reads the raw form, in the order of its codec.
+fn parse(said: Said<'_>, raw: &[u8]) -> Result<Column> {
+    let flags_len = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
+    let Some((flags, rest)) = raw.split_at_checked(flags_len) else {
+        return wrong("it is shorter than its flags".into());
+    };
+    let present = if said.missing > 0 { Some(flags_of(flags, said)?) } else { None };
+    let column = |data, extents| {
+        Ok(Column {
+            ty: said.ty,
+            shape: said.shape.clone(),
+            data,
+            extents,
+            present: present.clone(),
+        })
+    };
+    if !said.ty.is_number() {
+        let blob = blob(rest, said)?;
+        let gap =
+            |flags: &Flags| (0..said.rows).find(|at| !flags.get(*at) && !blob.get(*at).is_empty());
+        if let Some(row) = present.as_ref().and_then(gap) {
+            return wrong(format!("row {row} is missing and has bytes"));
+        }
+        return column(Data::Blob(checked_text(said.ty, blob)?), None);
     }
-    if shape.missing == rows && stored.is_empty() {
-        column.data = match ty {
-            FieldType::Bool => Data::Bool(vec![false; rows]),
-            FieldType::I64 => Data::I64(vec![0; rows]),
-            FieldType::F64 => Data::F64(vec![0.0; rows]),
-            _ => Data::Blob(Blob { ends: vec![0; rows], bytes: Vec::new() }),
-        };
-        let mut none = Flags::default();
-        (0..rows).for_each(|_| none.push(false));
-        column.present = Some(none);
-        return Ok(column);
+    if said.shape.is_scalar() {
+        let mut data = numbers(rest, said.rows, said)?;
+        if let Some(flags) = &present {
+            data.clear((0..said.rows).filter(|at| !flags.get(*at)));
+        }
+        return column(data, None);
     }
-    if shape.missing != 0 {
+    let (extents, rest) = extents(rest, said, present.as_ref())?;
+    let data = numbers(rest, extents.ends.last().copied().unwrap_or(0), said)?;
+    column(data, Some(extents))
+}
+
+/// Where the arrays lie, and the bytes of their elements.
+fn extents<'b>(
+    bytes: &'b [u8],
+    said: Said<'_>,
+    present: Option<&Flags>,
+) -> Result<(Extents, &'b [u8])> {
+    let count = said.shape.free_count();
+    let Some((lens, bytes)) = bytes.split_at_checked(said.rows * count * 4) else {
+        return wrong(format!("{} bytes for the lengths of {} rows", bytes.len(), said.rows));
+    };
+    let free = lens_of(lens, said.codec);
+    let mut ends = Vec::with_capacity(said.rows);
+    let mut end = 0usize;
+    for at in 0..said.rows {
+        let mut of_row = free.iter().skip(at * count).take(count).copied();
+        if present.is_some_and(|flags| !flags.get(at)) {
+            if of_row.any(|len| len != 0) {
+                return wrong(format!("row {at} is missing and has lengths"));
+            }
+        } else {
+            let (lens, rank) = said.shape.lens(|| of_row.next().unwrap_or(0));
+            let Some(len) = lens.get(..usize::from(rank)).and_then(count_of) else {
+                return wrong(format!("row {at} is an array of {lens:?}"));
+            };
+            end = end.saturating_add(len);
+        }
+        ends.push(end);
+    }
+    Ok((Extents { free, ends }, bytes))
+}
+
+fn constant(said: Said<'_>, stored: &[u8]) -> Result<Column> {
+    let rows = said.rows;
+    let mut column = Column::shaped(said.ty, said.shape);
+    if said.missing != 0 && (said.missing != rows || !stored.is_empty()) {
         return wrong("a constant of which some rows are missing".into());
     }
-    let word = stored.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
-    column.data = match (ty, stored, word) {
-        (FieldType::Bool, [flag @ 0..=1], _) => Data::Bool(vec![*flag == 1; rows]),
-        (FieldType::I64, [_, _, _, _, _, _, _, _], Some(w)) => Data::I64(vec![w as i64; rows]),
-        (FieldType::F64, [_, _, _, _, _, _, _, _], Some(w)) => {
-            Data::F64(vec![f64::from_bits(w); rows])
+    let lies = || wrong(format!("{} raw bytes for {rows} times the same", said.raw_len));
+    if said.missing == rows {
+        let flags = rows.div_ceil(8);
+        let filled = match (said.ty.width(), said.ty) {
+            _ if !said.shape.is_scalar() => 4 * rows * said.shape.free_count(),
+            (0, _) => 4 * rows,
+            (_, FieldType::Bool) => rows.div_ceil(8),
+            (width, _) => width * rows,
+        };
+        if said.raw_len != flags + filled {
+            return lies();
         }
-        (FieldType::String | FieldType::Json | FieldType::Bytes, value, _) => {
-            if rows.saturating_mul(4 + value.len()) > BLOCK_RAW_BYTES {
-                return wrong(format!("{rows} times {} bytes", value.len()));
-            }
-            let ends = (1..=rows).map(|n| n * value.len()).collect();
-            let blob = Blob { ends, bytes: value.repeat(rows) };
-            Data::Blob(if ty == FieldType::Bytes { blob } else { checked_text(blob)? })
+        let taken = (0..rows).all(|_| column.push(super::value::Value::Missing));
+        return if taken { Ok(column) } else { lies() };
+    }
+    if !said.ty.is_number() {
+        if rows.saturating_mul(4 + stored.len()) != said.raw_len || said.raw_len > BLOCK_RAW_BYTES {
+            return lies();
         }
-        _ => return wrong(format!("{} bytes are no {}", stored.len(), ty.name())),
+        let mut blob = Blob::default();
+        (0..rows).for_each(|_| blob.push(stored));
+        column.data = Data::Blob(checked_text(said.ty, blob)?);
+        return Ok(column);
+    }
+    let one = Said { codec: BlockCodec::Raw, rows: 1, raw_len: stored.len(), ..said };
+    let first = parse(one, stored)?;
+    let elements = first.data.len();
+    let raw_len = match said.ty {
+        FieldType::Bool => rows.saturating_mul(elements).div_ceil(8),
+        ty => rows.saturating_mul(elements).saturating_mul(ty.width()),
     };
-    Ok(column)
+    if raw_len.saturating_add(4 * rows * said.shape.free_count()) != said.raw_len {
+        return lies();
+    }
+    let taken = (0..rows).all(|_| column.extend(&first, 0..1));
+    if taken { Ok(column) } else { lies() }
 }
 
-/// The length of the raw form of `rows` equal values, or of none.
-fn constant_raw_len(ty: FieldType, shape: Shape, value_len: usize) -> usize {
-    let rows = shape.rows;
-    let flags = if shape.missing > 0 { rows.div_ceil(8) } else { 0 };
-    flags.saturating_add(match ty {
-        FieldType::Bool => rows.div_ceil(8),
-        FieldType::I64 | FieldType::F64 => rows * 8,
-        FieldType::String | FieldType::Json | FieldType::Bytes => {
-            rows.saturating_mul(value_len.saturating_add(4))
-        }
-    })
-}
-
-fn flags_of(bytes: &[u8], shape: Shape) -> Result<Flags> {
-    match unpack(bytes, shape.rows) {
-        Some(flags) if shape.rows - flags.count_set() == shape.missing => Ok(flags),
+fn flags_of(bytes: &[u8], said: Said<'_>) -> Result<Flags> {
+    match unpack(bytes, said.rows) {
+        Some(flags) if said.rows - flags.count_set() == said.missing => Ok(flags),
         _ => wrong("its flags contradict the count of missing rows".into()),
     }
 }
 
-fn bools(bytes: &[u8], rows: usize) -> Result<Data> {
-    match unpack(bytes, rows) {
-        Some(flags) => Ok(Data::Bool((0..rows).map(|at| flags.get(at)).collect())),
-        None => wrong(format!("{} bytes for {rows} bits", bytes.len())),
+/// `count` numbers, which are all of `bytes`.
+fn numbers(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Data> {
+    macro_rules! of {
+        ($($variant:ident)*) => {
+            match said.ty {
+                $(FieldType::$variant => Data::$variant(words(bytes, count, said.codec)?),)*
+                FieldType::Bool => match unpack(bytes, count) {
+                    Some(flags) => Data::Bool((0..count).map(|at| flags.get(at)).collect()),
+                    None => return wrong(format!("{} bytes for {count} bits", bytes.len())),
+                },
+                other => return wrong(format!("{} is no number", other.name())),
+            }
+        };
     }
+    Ok(of!(I8 I16 I32 I64 U8 U16 U32 U64 F32 F64))
 }
 
-fn words(bytes: &[u8], shape: Shape, float: bool) -> Result<Vec<u64>> {
-    if bytes.len() != shape.rows * 8 {
-        return wrong(format!("{} bytes for {} values", bytes.len(), shape.rows));
+fn words<T: Bits>(bytes: &[u8], count: usize, codec: BlockCodec) -> Result<Vec<T>> {
+    if count.checked_mul(T::Word::BYTES) != Some(bytes.len()) {
+        return wrong(format!("{} bytes for {count} values", bytes.len()));
     }
-    let order = shape.codec.delta_order();
-    if order == 0 && shape.codec != BlockCodec::ShuffleZstd {
-        return Ok(bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect());
+    if !codec.has_planes() {
+        return Ok(transform::unplain(bytes).into_iter().map(T::of_word).collect());
     }
-    let mut words = transform::unshuffle(bytes);
+    let mut words: Vec<T::Word> = transform::unshuffle(bytes);
+    let order = codec.delta_order();
     if order > 0 {
-        words.iter_mut().for_each(|w| *w = transform::unzigzag(*w));
+        words.iter_mut().for_each(|w| *w = w.unzigzag());
         transform::undelta(&mut words, order);
-        if float {
-            words.iter_mut().for_each(|w| *w = transform::unordered(*w));
+        if T::IS_FLOAT {
+            words.iter_mut().for_each(|w| *w = w.unordered());
         }
     }
-    Ok(words)
+    Ok(words.into_iter().map(T::of_word).collect())
 }
 
-fn blob(bytes: &[u8], shape: Shape) -> Result<Blob> {
-    let rows = shape.rows;
+fn lens_of(bytes: &[u8], codec: BlockCodec) -> Vec<u32> {
+    if codec.has_planes() { transform::unshuffle(bytes) } else { transform::unplain(bytes) }
+}
+
+fn blob(bytes: &[u8], said: Said<'_>) -> Result<Blob> {
+    let rows = said.rows;
     let Some((lens, bytes)) = bytes.split_at_checked(rows * 4) else {
         return wrong(format!("{} bytes for {rows} lengths", bytes.len()));
     };
     let mut ends = Vec::with_capacity(rows);
     let mut end = 0usize;
-    for at in 0..rows {
-        let len = if shape.codec == BlockCodec::ShuffleZstd {
-            [lens[at], lens[rows + at], lens[2 * rows + at], lens[3 * rows + at]]
-        } else {
-            [lens[4 * at], lens[4 * at + 1], lens[4 * at + 2], lens[4 * at + 3]]
-        };
-        end = end.saturating_add(u32::from_le_bytes(len) as usize);
+    for len in lens_of(lens, said.codec) {
+        end = end.saturating_add(len as usize);
         ends.push(end);
     }
     if end != bytes.len() {
@@ -188,26 +238,14 @@ fn blob(bytes: &[u8], shape: Shape) -> Result<Blob> {
     Ok(Blob { ends, bytes: bytes.to_vec() })
 }
 
-fn checked_text(blob: Blob) -> Result<Blob> {
+fn checked_text(ty: FieldType, blob: Blob) -> Result<Blob> {
+    if !matches!(ty, FieldType::String | FieldType::Json) {
+        return Ok(blob);
+    }
     match std::str::from_utf8(&blob.bytes) {
         Ok(text) if blob.ends.iter().all(|end| text.is_char_boundary(*end)) => Ok(blob),
         _ => wrong("text that is not UTF-8".into()),
     }
-}
-
-fn clear_missing(data: &mut Data, present: &Flags) -> Result<()> {
-    let rows = (0..present.len()).filter(|at| !present.get(*at));
-    match data {
-        Data::Bool(values) => rows.for_each(|at| values[at] = false),
-        Data::I64(values) => rows.for_each(|at| values[at] = 0),
-        Data::F64(values) => rows.for_each(|at| values[at] = 0.0),
-        Data::Blob(blob) => {
-            if let Some(row) = rows.into_iter().find(|at| !blob.get(*at).is_empty()) {
-                return wrong(format!("row {row} is missing and has bytes"));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn wrong<T>(cause: String) -> Result<T> {

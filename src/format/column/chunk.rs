@@ -1,7 +1,7 @@
 //! A chunk: a sealed run of records of one stream, column by column, made deterministically.
 //!
 //! ```text
-//! header | blocks of the iterations | blocks of field 0 | field 1 | ... | footer | trailer
+//! header | blocks of the iterations | of the times, if timed | of field 0 | ... | footer | trailer
 //! ```
 //!
 //! The footer (codec's form) holds the schema and a row for each block; the trailer says where the
@@ -49,6 +49,7 @@ pub const FOOTER_LAYOUT: &[(&str, &str)] = &[
     ("rows", "u64"),
     ("first iteration", "i64"),
     ("last iteration", "i64"),
+    ("first and last time", "optional pair of f64 bits"),
     ("raw length of the records", "u64"),
     ("blocks", "list of block rows"),
 ];
@@ -60,6 +61,7 @@ pub const BLOCK_ROW_LAYOUT: &[(&str, &str)] = &[
     ("rows", "u32"),
     ("first iteration", "i64"),
     ("last iteration", "i64"),
+    ("first and last time", "optional pair of f64 bits"),
     ("missing values", "u32"),
     ("NaN values", "u32"),
     ("least and greatest value", "optional pair of u64"),
@@ -76,6 +78,7 @@ pub(super) struct Footer {
     pub rows: u64,
     pub first_iteration: i64,
     pub last_iteration: i64,
+    pub times: Option<(u64, u64)>,
     pub raw_len: u64,
     pub blocks: Vec<BlockRow>,
 }
@@ -87,6 +90,7 @@ pub(super) struct BlockRow {
     pub rows: u32,
     pub first_iteration: i64,
     pub last_iteration: i64,
+    pub times: Option<(u64, u64)>,
     pub missing: u32,
     pub nan: u32,
     pub bounds: Option<(u64, u64)>,
@@ -98,7 +102,7 @@ pub(super) struct BlockRow {
 }
 
 /// A finished chunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EncodedChunk {
     /// Its bytes.
@@ -107,6 +111,8 @@ pub struct EncodedChunk {
     pub rows: u64,
     /// First and last iteration.
     pub iterations: (i64, i64),
+    /// First and last time, where its schema is timed.
+    pub times: Option<(f64, f64)>,
     /// Length of its records before encoding.
     pub raw_len: u64,
 }
@@ -116,8 +122,11 @@ pub struct EncodedChunk {
 pub struct ChunkBuilder {
     schema: Schema,
     iterations: Column,
+    /// Of a timed schema.
+    times: Option<Column>,
     columns: Vec<Column>,
     last: Option<i64>,
+    last_time: Option<f64>,
     raw_len: u64,
     cells_len: u64,
 }
@@ -125,9 +134,16 @@ pub struct ChunkBuilder {
 impl ChunkBuilder {
     /// Begins a chunk of records of `schema`.
     pub fn new(schema: Schema) -> Self {
-        let columns = empty(&schema);
-        let iterations = Column::new(FieldType::I64);
-        Self { schema, iterations, columns, last: None, raw_len: 0, cells_len: 0 }
+        Self {
+            iterations: Column::new(FieldType::I64),
+            times: schema.is_timed().then(|| Column::new(FieldType::F64)),
+            columns: empty(&schema),
+            schema,
+            last: None,
+            last_time: None,
+            raw_len: 0,
+            cells_len: 0,
+        }
     }
 
     /// The schema of its records.
@@ -167,21 +183,27 @@ impl ChunkBuilder {
     /// Adds one record.
     ///
     /// # Errors
-    /// `Invalid` when the values do not fit the schema or the iteration does not grow;
-    /// `LimitExceeded` for a value that is too long. Nothing is added.
-    pub fn push(&mut self, iteration: i64, values: &[Value<'_>]) -> Result<()> {
+    /// `Invalid` when the values do not fit the schema, the iteration does not grow, the time is
+    /// earlier, or is there and the schema is not timed; `LimitExceeded` for a value that is too
+    /// long. Nothing is added.
+    pub fn push(&mut self, iteration: i64, time: Option<f64>, values: &[Value<'_>]) -> Result<()> {
         self.schema.check_row(values)?;
+        self.schema.check_time(self.last_time, time)?;
         if let Some(last) = self.last.filter(|last| iteration <= *last) {
             let cause = format!("iteration {iteration} does not follow {last}");
             return Err(Error::invalid("append", "record", cause));
         }
         // The row was checked above, so no column refuses its value.
         let mut taken = self.iterations.push(Value::I64(iteration));
+        if let (Some(times), Some(time)) = (&mut self.times, time) {
+            taken &= times.push(Value::F64(time));
+        }
         for (column, value) in self.columns.iter_mut().zip(values) {
             taken &= column.push(*value);
         }
         debug_assert!(taken);
         self.last = Some(iteration);
+        self.last_time = time;
         self.raw_len += self.record_len(values);
         self.cells_len += cells_len(values);
         Ok(())
@@ -196,6 +218,8 @@ impl ChunkBuilder {
             Some((Some(first), Some(last))) => (*first, *last),
             _ => return Err(Error::invalid("seal", "chunk", "it holds no record")),
         };
+        let last = self.iterations.len() - 1;
+        let times = self.time_at(0).zip(self.time_at(last));
         let mut content = header();
         let blocks = self.encode_blocks(&mut content)?;
         let footer = Footer {
@@ -203,24 +227,29 @@ impl ChunkBuilder {
             rows: self.rows(),
             first_iteration: iterations.0,
             last_iteration: iterations.1,
+            times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
             raw_len: self.raw_len,
             blocks,
         };
         let footer = codec::encode("chunk footer", &footer)?;
         content.extend_from_slice(&footer);
         content.extend_from_slice(&trailer(&footer));
-        let done = EncodedChunk { content, rows: self.rows(), iterations, raw_len: self.raw_len };
+        let (rows, raw_len) = (self.rows(), self.raw_len);
+        let done = EncodedChunk { content, rows, iterations, times, raw_len };
         self.clear();
         Ok(done)
     }
 
     /// Forgets all records.
     pub fn clear(&mut self) {
-        self.iterations = Column::new(FieldType::I64);
-        self.columns = empty(&self.schema);
-        self.last = None;
-        self.raw_len = 0;
-        self.cells_len = 0;
+        *self = Self::new(self.schema.clone());
+    }
+
+    fn time_at(&self, row: usize) -> Option<f64> {
+        match self.times.as_ref()?.get(row) {
+            Value::F64(time) => Some(time),
+            _ => None,
+        }
     }
 
     fn encode_blocks(&self, content: &mut Vec<u8>) -> Result<Vec<BlockRow>> {
@@ -230,16 +259,18 @@ impl ChunkBuilder {
             _ => 0,
         };
         let mut rows = Vec::new();
-        let columns = std::iter::once(&self.iterations).chain(&self.columns);
+        let columns = std::iter::once(&self.iterations).chain(&self.times).chain(&self.columns);
         for (number, column) in columns.enumerate() {
             for range in block::cut(column) {
                 let encoded = block::encode(column, range.clone(), &mut zstd)?;
+                let times = self.time_at(range.start).zip(self.time_at(range.end - 1));
                 rows.push(BlockRow {
                     column: number as u32,
                     first_row: range.start as u64,
                     rows: range.len() as u32,
                     first_iteration: iteration_at(range.start),
                     last_iteration: iteration_at(range.end - 1),
+                    times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
                     missing: encoded.missing as u32,
                     nan: encoded.nan as u32,
                     bounds: encoded.bounds,
@@ -257,7 +288,7 @@ impl ChunkBuilder {
 }
 
 fn empty(schema: &Schema) -> Vec<Column> {
-    schema.fields().iter().map(|field| Column::new(field.ty)).collect()
+    schema.fields().iter().map(Column::of).collect()
 }
 
 fn header() -> Vec<u8> {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
+use super::axes::Shape;
 use super::block::{BlockCodec, CHUNK_RAW_BYTES_MAX};
-use super::block_decode::{self, Shape};
+use super::block_decode::{self, Said};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
 use super::schema::Schema;
 use super::value::FieldType;
@@ -25,6 +26,8 @@ const END_LEN: u64 = 4096;
 pub enum ColumnId {
     /// The iterations, in every chunk.
     Iteration,
+    /// The times, in every chunk of a timed schema.
+    Time,
     /// A field, by its position in the schema.
     Field(usize),
 }
@@ -39,11 +42,14 @@ pub struct BlockInfo {
     pub rows: Range<u64>,
     /// First and last iteration.
     pub iterations: (i64, i64),
+    /// First and last time, where the schema is timed.
+    pub times: Option<(f64, f64)>,
     /// Rows without a value.
     pub missing: u64,
-    /// Rows that hold NaN.
+    /// Values, or elements of arrays, that are NaN.
     pub nan: u64,
-    /// Least and greatest value as bits; none for text and bytes, or where no value is.
+    /// Least and greatest value or element, NaN aside: integers by their value in 64 bits, floats
+    /// as their bits, `bool` as 0 and 1; none for text and bytes, or where no value is.
     pub bounds: Option<(u64, u64)>,
     /// How it is stored.
     pub codec: BlockCodec,
@@ -60,6 +66,7 @@ pub struct Chunk {
     schema: Schema,
     rows: u64,
     iterations: (i64, i64),
+    times: Option<(f64, f64)>,
     raw_len: u64,
     blocks: HashMap<u32, Vec<BlockRow>>,
 }
@@ -116,6 +123,12 @@ impl Chunk {
         if footer.rows == 0 || footer.first_iteration > footer.last_iteration {
             return wrong("a chunk without rows".into());
         }
+        let times = times_of(footer.times);
+        if footer.times.is_some() != schema.is_timed() || footer.times.is_some() != times.is_some()
+        {
+            return wrong("times that contradict its schema, or each other".into());
+        }
+        let of_rows = 1 + usize::from(schema.is_timed());
         let mut blocks: HashMap<u32, Vec<BlockRow>> = HashMap::new();
         let (mut free_from, mut raw_len) = (HEADER_LEN as u64, 0u64);
         for block in footer.blocks {
@@ -127,8 +140,11 @@ impl Chunk {
             if raw_len > CHUNK_RAW_BYTES_MAX {
                 return wrong(format!("its blocks are longer than {CHUNK_RAW_BYTES_MAX} bytes"));
             }
-            if block.column == 0 && block.missing != 0 {
-                return wrong("rows without an iteration".into());
+            if (block.column as usize) < of_rows && block.missing != 0 {
+                return wrong("rows without an iteration or a time".into());
+            }
+            if block.times.is_some() != schema.is_timed() {
+                return wrong("blocks whose times contradict its schema".into());
             }
             let of_column = blocks.entry(block.column).or_default();
             let next = of_column.last().map_or(0, |b| b.first_row + u64::from(b.rows));
@@ -138,14 +154,15 @@ impl Chunk {
             }
             of_column.push(block);
         }
-        for number in 0..=schema.fields().len() {
+        let columns = schema.fields().len() + of_rows;
+        for number in 0..columns {
             let last = u32::try_from(number).ok().and_then(|n| blocks.get(&n)?.last().copied());
             let rows = last.map_or(0, |block| block.first_row + u64::from(block.rows));
             if rows != footer.rows {
                 return wrong(format!("column {number} has {rows} of {} rows", footer.rows));
             }
         }
-        if blocks.len() != schema.fields().len() + 1 {
+        if blocks.len() != columns {
             return wrong("blocks of a column that the schema lacks".into());
         }
         Ok(Self {
@@ -153,6 +170,7 @@ impl Chunk {
             schema,
             rows: footer.rows,
             iterations: (footer.first_iteration, footer.last_iteration),
+            times,
             raw_len: footer.raw_len,
             blocks,
         })
@@ -171,6 +189,11 @@ impl Chunk {
     /// First and last iteration.
     pub fn iterations(&self) -> (i64, i64) {
         self.iterations
+    }
+
+    /// First and last time, where its schema is timed.
+    pub fn times(&self) -> Option<(f64, f64)> {
+        self.times
     }
 
     /// Length of its records before encoding.
@@ -194,23 +217,29 @@ impl Chunk {
         column: ColumnId,
         rows: Range<u64>,
     ) -> Result<Column> {
-        let ty = match column {
-            ColumnId::Iteration => FieldType::I64,
+        let scalar = Shape::default();
+        let (ty, shape) = match column {
+            ColumnId::Iteration => (FieldType::I64, &scalar),
+            ColumnId::Time if self.schema.is_timed() => (FieldType::F64, &scalar),
+            ColumnId::Time => {
+                let cause = "its records have no time";
+                return Err(Error::invalid("read", &self.place, cause));
+            }
             ColumnId::Field(at) => match self.schema.fields().get(at) {
-                Some(field) => field.ty,
+                Some(field) => (field.ty, &field.shape),
                 None => {
                     let cause = format!("it has no field number {at}");
                     return Err(Error::invalid("read", &self.place, cause));
                 }
             },
         };
-        let mut all = Column::new(ty);
+        let mut all = Column::shaped(ty, shape);
         for block in self.block_rows(column) {
             let end = block.first_row + u64::from(block.rows);
             if end <= rows.start || block.first_row >= rows.end {
                 continue;
             }
-            let decoded = self.decode(read, ty, block)?;
+            let decoded = self.decode(read, ty, shape, block)?;
             let from = rows.start.saturating_sub(block.first_row) as usize;
             let to = (rows.end.min(end) - block.first_row) as usize;
             if from == 0 && to == decoded.len() && all.is_empty() {
@@ -241,9 +270,45 @@ impl Chunk {
             if block.first_iteration >= bound {
                 return Ok(block.first_row);
             }
-            let column = self.decode(read, FieldType::I64, block)?;
+            let column = self.decode(read, FieldType::I64, &Shape::default(), block)?;
             let Some(values) = column.as_i64() else {
                 return Err(Error::damage("read", &self.place, "rows without an iteration"));
+            };
+            return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
+        }
+        Ok(self.rows)
+    }
+
+    /// The rows whose times lie in `times`: found by the footer and at most two blocks. None where
+    /// the schema is not timed.
+    ///
+    /// # Errors
+    /// As [`Chunk::column`].
+    pub fn rows_between_times(
+        &self,
+        read: &mut ReadRange<'_>,
+        times: Range<f64>,
+    ) -> Result<Range<u64>> {
+        let start = self.first_row_since(read, times.start)?;
+        let end = self.first_row_since(read, times.end)?;
+        Ok(start..end.max(start))
+    }
+
+    /// The first row whose time is at least `bound`; the row count if none is.
+    fn first_row_since(&self, read: &mut ReadRange<'_>, bound: f64) -> Result<u64> {
+        for block in self.block_rows(ColumnId::Time) {
+            let Some((first, last)) = times_of(block.times) else {
+                return Err(Error::damage("read", &self.place, "a block's times go backwards"));
+            };
+            if last < bound {
+                continue;
+            }
+            if first >= bound {
+                return Ok(block.first_row);
+            }
+            let column = self.decode(read, FieldType::F64, &Shape::default(), block)?;
+            let Some(values) = column.as_f64() else {
+                return Err(Error::damage("read", &self.place, "rows without a time"));
             };
             return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
         }
@@ -253,12 +318,22 @@ impl Chunk {
     fn block_rows(&self, column: ColumnId) -> &[BlockRow] {
         let number = match column {
             ColumnId::Iteration => Some(0),
-            ColumnId::Field(at) => u32::try_from(at).ok().and_then(|at| at.checked_add(1)),
+            ColumnId::Time => self.schema.is_timed().then_some(1),
+            ColumnId::Field(at) => {
+                let first = 1 + u32::from(self.schema.is_timed());
+                u32::try_from(at).ok().and_then(|at| at.checked_add(first))
+            }
         };
         number.and_then(|number| self.blocks.get(&number)).map_or(&[], Vec::as_slice)
     }
 
-    fn decode(&self, read: &mut ReadRange<'_>, ty: FieldType, block: &BlockRow) -> Result<Column> {
+    fn decode(
+        &self,
+        read: &mut ReadRange<'_>,
+        ty: FieldType,
+        shape: &Shape,
+        block: &BlockRow,
+    ) -> Result<Column> {
         let stored = exactly(read, &self.place, block.offset, u64::from(block.stored_len))?;
         let place = || format!("{} offset {}", self.place, block.offset);
         // P6: nothing is decoded before its checksum fits.
@@ -269,15 +344,24 @@ impl Chunk {
             let cause = format!("codec {} is of a newer release", block.codec);
             return Err(Error::new(ErrorKind::NewerFormat, "read", place(), cause));
         };
-        let shape = Shape {
+        let said = Said {
+            ty,
+            shape,
             codec,
             rows: block.rows as usize,
             missing: block.missing as usize,
             raw_len: block.raw_len as usize,
         };
-        block_decode::decode(ty, shape, &stored)
+        block_decode::decode(said, &stored)
             .map_err(|e| Error::damage("read", place(), "a block does not decode").with_source(e))
     }
+}
+
+/// Both times, where they are numbers in order.
+fn times_of(bits: Option<(u64, u64)>) -> Option<(f64, f64)> {
+    let (first, last) = bits?;
+    let (first, last) = (f64::from_bits(first), f64::from_bits(last));
+    (first.is_finite() && last.is_finite() && first <= last).then_some((first, last))
 }
 
 fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
@@ -285,6 +369,7 @@ fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
         column,
         rows: row.first_row..row.first_row + u64::from(row.rows),
         iterations: (row.first_iteration, row.last_iteration),
+        times: times_of(row.times),
         missing: u64::from(row.missing),
         nan: u64::from(row.nan),
         bounds: row.bounds,

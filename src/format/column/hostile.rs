@@ -15,7 +15,7 @@ fn forged(lie: impl FnOnce(&mut Footer)) -> Vec<u8> {
     let fields = ["a", "b"].map(|name| Field::new(name, FieldType::I64).nullable());
     let mut builder = ChunkBuilder::new(Schema::new(fields.into()).unwrap());
     for at in 0..ROWS {
-        builder.push(at, &[Value::I64(1), Value::I64(2)]).unwrap();
+        builder.push(at, None, &[Value::I64(1), Value::I64(2)]).unwrap();
     }
     let mut content = builder.finish().unwrap().content;
     let end = content.len() - TRAILER_LEN;

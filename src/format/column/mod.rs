@@ -1,29 +1,39 @@
 //! column: records of typed fields. Row by row in the journal, column by column in a chunk.
 //!
 //! ```text
-//!   value, schema     what one cell, one record may be        values    a column in memory
+//!   value, number, array, axes   what one cell may be         schema    what one record may be
+//!   values, data, parts          a column in memory
 //!   row_payload       a record as the journal keeps it
 //!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
-//!   block, block_decode   some rows of one column, one codec  transform, compress   what codecs do
+//!   block, block_decode   some rows of one column, one codec
+//!   plain, transform, compress   what codecs are given and do
 //! ```
 //!
 //! - Equal records give equal bytes: no clock, no id, one pinned zstd level.
-//! - Every bit of a double comes back, and a missing value stays missing.
+//! - Every bit of a float comes back, and a missing value stays missing.
 //! - Nothing is decoded before its checksum fits, and no length is believed before it is checked.
 
+mod array;
+mod axes;
 mod block;
 mod block_decode;
 mod chunk;
 mod chunk_reader;
 mod compress;
+mod data;
 #[cfg(test)]
 mod hostile;
+mod number;
+mod parts;
+mod plain;
 pub mod row_payload;
 mod schema;
 mod transform;
 mod value;
 mod values;
 
+pub use array::{Array, Elements};
+pub use axes::{Axis, RANK_MAX, Shape};
 pub use block::{
     BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX,
 };
@@ -33,6 +43,9 @@ pub use chunk::{
 };
 pub use chunk::{ChunkBuilder, EncodedChunk};
 pub use chunk_reader::{BlockInfo, Chunk, ColumnId, ReadRange};
-pub use schema::{FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, Schema};
+pub use data::Data;
+pub use number::Number;
+pub use parts::{Blob, Flags};
+pub use schema::{FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, OpaqueType, Schema};
 pub use value::{FieldType, Value};
-pub use values::{Blob, Column, Data, Flags};
+pub use values::Column;

@@ -1,53 +1,62 @@
 //! The row-wise form of one record, as the journal keeps it until its chunk is sealed.
 //!
 //! ```text
-//! kind u8 = 1 | iteration i64 | flags of present values, one bit a nullable field | values
+//! kind u8 | iteration i64 | time f64, of kind 2 | flags of present values, one bit a nullable field | values
 //! ```
 //!
-//! Values follow in the order of the schema, missing ones take no byte: `bool` 1 byte, `i64` and
-//! `f64` 8, text and bytes a length u32 and their bytes. Integers are little-endian.
+//! Values follow in the order of the schema, missing ones take no byte: a number its own width,
+//! `bool` 1 byte, text, bytes and opaque values a length u32 and their bytes, arrays the lengths of
+//! their free axes, u32 each, and their elements. All little-endian.
 
-use super::schema::Schema;
+use super::array::{Array, Elements};
+use super::axes::{Axis, RANK_MAX, count_of};
+use super::schema::{Field, Schema};
 use super::value::{FieldType, Value};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The first byte: a record by schema. Others are kept for later forms.
+/// The first byte of a record without a time.
 pub const ROW_KIND: u8 = 1;
+/// The first byte of a record with a time. Others are kept for later forms.
+pub const TIMED_ROW_KIND: u8 = 2;
 
 /// Length of the record that [`encode`] makes.
 pub fn encoded_len(schema: &Schema, values: &[Value<'_>]) -> u64 {
-    let values: u64 = values.iter().map(Value::raw_len).sum();
-    (1 + 8 + flags_len(schema)) as u64 + values
+    let of = |(field, value): (&Field, &Value<'_>)| match (value, field.ty.width()) {
+        (Value::Missing, _) => 0,
+        (Value::Array(_), _) => 4 * field.shape.free_count() + value.varying_len(),
+        (_, 0) => 4 + value.varying_len(),
+        (_, width) => width,
+    };
+    let values: u64 = schema.fields().iter().zip(values).map(|pair| of(pair) as u64).sum();
+    let time = if schema.is_timed() { 8 } else { 0 };
+    (1 + 8 + time + flags_len(schema)) as u64 + values
 }
 
-/// Encodes a record that has passed [`Schema::check_row`].
-pub fn encode(schema: &Schema, iteration: i64, values: &[Value<'_>]) -> Vec<u8> {
+/// Encodes a record that has passed [`Schema::check_row`] and [`Schema::check_time`].
+pub fn encode(schema: &Schema, iteration: i64, time: Option<f64>, values: &[Value<'_>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(encoded_len(schema, values) as usize);
-    bytes.push(ROW_KIND);
+    bytes.push(if time.is_some() { TIMED_ROW_KIND } else { ROW_KIND });
     bytes.extend_from_slice(&iteration.to_le_bytes());
+    if let Some(time) = time {
+        bytes.extend_from_slice(&time.to_bits().to_le_bytes());
+    }
     let flags_at = bytes.len();
     bytes.resize(flags_at + flags_len(schema), 0);
     let nullable = schema.fields().iter().zip(values).filter(|(field, _)| field.nullable);
     for (bit, (_, value)) in nullable.enumerate() {
         bytes[flags_at + bit / 8] |= u8::from(!value.is_missing()) << (bit % 8);
     }
-    for value in values {
-        match value {
-            Value::Missing => {}
-            Value::Bool(v) => bytes.push(u8::from(*v)),
-            Value::I64(v) => bytes.extend_from_slice(&v.to_le_bytes()),
-            Value::F64(v) => bytes.extend_from_slice(&v.to_bits().to_le_bytes()),
-            Value::String(v) | Value::Json(v) => blob(v.as_bytes(), &mut bytes),
-            Value::Bytes(v) => blob(v, &mut bytes),
+    for (field, value) in schema.fields().iter().zip(values) {
+        if let Value::Array(array) = value {
+            for (axis, len) in field.shape.axes().iter().zip(array.axes()) {
+                if *axis == Axis::Free {
+                    bytes.extend_from_slice(&len.to_le_bytes());
+                }
+            }
         }
+        value.write_le(&mut bytes);
     }
     bytes
-}
-
-fn blob(value: &[u8], into: &mut Vec<u8>) {
-    // Values above 256 MiB are refused before.
-    into.extend_from_slice(&(value.len() as u32).to_le_bytes());
-    into.extend_from_slice(value);
 }
 
 /// Reads the iteration of a record alone.
@@ -55,19 +64,31 @@ fn blob(value: &[u8], into: &mut Vec<u8>) {
 /// # Errors
 /// `Damage` when it is too short; `NewerFormat` for another kind.
 pub fn iteration(bytes: &[u8]) -> Result<i64> {
-    let mut rest = Rest(bytes);
-    rest.kind()?;
-    Ok(i64::from_le_bytes(rest.array()?))
+    Ok(moment(bytes)?.0)
 }
 
-/// Decodes a record into `values`, which is cleared first, and returns its iteration.
+/// Reads the iteration and the time of a record alone.
+///
+/// # Errors
+/// As [`iteration`].
+pub fn moment(bytes: &[u8]) -> Result<(i64, Option<f64>)> {
+    Rest(bytes).moment()
+}
+
+/// Decodes a record into `values`, which is cleared first, and returns its iteration and time.
 ///
 /// # Errors
 /// `Damage` when the bytes are no record of this schema; `NewerFormat` for another kind.
-pub fn decode<'a>(schema: &Schema, bytes: &'a [u8], values: &mut Vec<Value<'a>>) -> Result<i64> {
+pub fn decode<'a>(
+    schema: &Schema,
+    bytes: &'a [u8],
+    values: &mut Vec<Value<'a>>,
+) -> Result<(i64, Option<f64>)> {
     let mut rest = Rest(bytes);
-    rest.kind()?;
-    let iteration = i64::from_le_bytes(rest.array()?);
+    let (iteration, time) = rest.moment()?;
+    if schema.is_timed() != time.is_some() || time.is_some_and(|time| !time.is_finite()) {
+        return wrong(format!("time {time:?} in a record of another schema"));
+    }
     let flags = rest.take(flags_len(schema))?;
     let mut bit = 0;
     values.clear();
@@ -80,23 +101,17 @@ pub fn decode<'a>(schema: &Schema, bytes: &'a [u8], values: &mut Vec<Value<'a>>)
                 continue;
             }
         }
-        values.push(match field.ty {
-            FieldType::Bool => match rest.array::<1>()? {
-                [flag @ 0..=1] => Value::Bool(flag == 1),
-                [other] => return wrong(format!("{other} is no bool")),
-            },
-            FieldType::I64 => Value::I64(i64::from_le_bytes(rest.array()?)),
-            FieldType::F64 => Value::F64(f64::from_bits(u64::from_le_bytes(rest.array()?))),
-            FieldType::String => Value::String(rest.text()?),
-            FieldType::Json => Value::Json(rest.text()?),
-            FieldType::Bytes => Value::Bytes(rest.blob()?),
+        values.push(if field.shape.is_scalar() {
+            rest.value(field.ty)?
+        } else {
+            rest.array(field)?
         });
     }
     let padding = flags.last().filter(|_| bit % 8 != 0).map_or(0, |byte| byte >> (bit % 8));
     if padding != 0 || !rest.0.is_empty() {
         return wrong(format!("{} bytes too many, or flags of no field", rest.0.len()));
     }
-    Ok(iteration)
+    Ok((iteration, time))
 }
 
 fn flags_len(schema: &Schema) -> usize {
@@ -111,14 +126,18 @@ fn wrong<T>(cause: String) -> Result<T> {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn kind(&mut self) -> Result<()> {
-        match self.array()? {
-            [ROW_KIND] => Ok(()),
-            [other] => {
-                let cause = format!("record kind {other} is of a newer release");
-                Err(Error::new(ErrorKind::NewerFormat, "decode", "record", cause))
-            }
+    fn moment(&mut self) -> Result<(i64, Option<f64>)> {
+        let [kind] = self.bytes()?;
+        if kind != ROW_KIND && kind != TIMED_ROW_KIND {
+            let cause = format!("record kind {kind} is of a newer release");
+            return Err(Error::new(ErrorKind::NewerFormat, "decode", "record", cause));
         }
+        let iteration = i64::from_le_bytes(self.bytes()?);
+        let time = match kind {
+            TIMED_ROW_KIND => Some(f64::from_bits(u64::from_le_bytes(self.bytes()?))),
+            _ => None,
+        };
+        Ok((iteration, time))
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
@@ -131,7 +150,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
         match self.0.split_first_chunk::<N>() {
             Some((taken, rest)) => {
                 self.0 = rest;
@@ -141,8 +160,40 @@ impl<'a> Rest<'a> {
         }
     }
 
+    fn value(&mut self, ty: FieldType) -> Result<Value<'a>> {
+        Ok(match ty {
+            FieldType::String => Value::String(self.text()?),
+            FieldType::Json => Value::Json(self.text()?),
+            FieldType::Bytes => Value::Bytes(self.blob()?),
+            FieldType::Opaque => Value::Opaque(self.blob()?),
+            number => match number.of_le_bytes(self.take(number.width())?) {
+                Value::Missing => return wrong(format!("a byte that is no {}", number.name())),
+                value => value,
+            },
+        })
+    }
+
+    fn array(&mut self, field: &Field) -> Result<Value<'a>> {
+        let mut free = [0; RANK_MAX];
+        for len in free.iter_mut().take(field.shape.free_count()) {
+            *len = u32::from_le_bytes(self.bytes()?);
+        }
+        let mut free = free.iter();
+        let lens = field.shape.lens(|| free.next().copied().unwrap_or(0));
+        // P9: the bytes must be there, whatever the lengths say.
+        let count = lens.0.get(..usize::from(lens.1)).and_then(count_of);
+        let Some(len) = count.and_then(|count| count.checked_mul(field.ty.width())) else {
+            return wrong(format!("an array of {lens:?}"));
+        };
+        let bytes = self.take(len)?;
+        if field.ty == FieldType::Bool && bytes.iter().any(|byte| *byte > 1) {
+            return wrong("a byte that is no bool".into());
+        }
+        Ok(Value::Array(Array::of_parts(lens, Elements::Bytes(field.ty, bytes))))
+    }
+
     fn blob(&mut self) -> Result<&'a [u8]> {
-        let len = u32::from_le_bytes(self.array()?);
+        let len = u32::from_le_bytes(self.bytes()?);
         self.take(len as usize)
     }
 

@@ -2,136 +2,71 @@
 
 use std::ops::Range;
 
+use super::array::Array;
+use super::axes::Shape;
+use super::data::Data;
+use super::number::Number;
+use super::parts::Flags;
+use super::schema::Field;
 use super::value::{FieldType, Value};
 
-/// One flag per row.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Flags {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Flags {
-    /// `len` flags, all set.
-    pub fn all_set(len: usize) -> Self {
-        let mut words = vec![u64::MAX; len / 64];
-        if !len.is_multiple_of(64) {
-            words.push((1 << (len % 64)) - 1);
-        }
-        Self { words, len }
-    }
-
-    /// Adds one flag.
-    pub fn push(&mut self, flag: bool) {
-        let (word, bit) = (self.len / 64, self.len % 64);
-        if word == self.words.len() {
-            self.words.push(0);
-        }
-        self.words[word] |= u64::from(flag) << bit;
-        self.len += 1;
-    }
-
-    /// The flag of row `at`; false beyond the end.
-    pub fn get(&self, at: usize) -> bool {
-        at < self.len && self.words[at / 64] >> (at % 64) & 1 == 1
-    }
-
-    /// How many flags there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// How many are set.
-    pub fn count_set(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-}
-
-/// Values of varying length, one behind the other.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Blob {
-    /// Where each value ends in `bytes`.
+/// Where the arrays of a column's rows lie among its elements.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Extents {
+    /// The lengths of the free axes, row by row; zeros of a missing row.
+    pub(super) free: Vec<u32>,
+    /// Where each row ends among the elements.
     pub(super) ends: Vec<usize>,
-    pub(super) bytes: Vec<u8>,
 }
 
-impl Blob {
-    /// The bytes of value `at`; none beyond the end.
-    pub fn get(&self, at: usize) -> &[u8] {
+impl Extents {
+    pub(super) fn range(&self, at: usize) -> Range<usize> {
         let start = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(0) };
-        let end = self.ends.get(at).copied().unwrap_or(start);
-        self.bytes.get(start..end).unwrap_or(&[])
+        start..self.ends.get(at).copied().unwrap_or(start)
     }
-
-    /// How many values there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    pub(super) fn push(&mut self, value: &[u8]) {
-        self.bytes.extend_from_slice(value);
-        self.ends.push(self.bytes.len());
-    }
-}
-
-/// The values of a column. Where a row is missing there stands a zero or an empty value.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Data {
-    /// Of a `bool` field.
-    Bool(Vec<bool>),
-    /// Of an `i64` field.
-    I64(Vec<i64>),
-    /// Of an `f64` field.
-    F64(Vec<f64>),
-    /// Of a `string`, `bytes` or `json` field; UTF-8 in the first and the last.
-    Blob(Blob),
 }
 
 /// The values of one field over some rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     pub(super) ty: FieldType,
+    pub(super) shape: Shape,
     pub(super) data: Data,
+    /// Of arrays alone.
+    pub(super) extents: Option<Extents>,
     /// Which rows hold a value; `None` when all do.
     pub(super) present: Option<Flags>,
 }
 
 impl Column {
-    /// A column of no rows.
+    /// A column of no rows, with one value of type `ty` in each.
     pub fn new(ty: FieldType) -> Self {
-        let data = match ty {
-            FieldType::Bool => Data::Bool(Vec::new()),
-            FieldType::I64 => Data::I64(Vec::new()),
-            FieldType::F64 => Data::F64(Vec::new()),
-            FieldType::String | FieldType::Bytes | FieldType::Json => Data::Blob(Blob::default()),
-        };
-        Self { ty, data, present: None }
+        Self::shaped(ty, &Shape::default())
     }
 
-    /// The type of its values.
+    /// A column of no rows of values of `field`.
+    pub fn of(field: &Field) -> Self {
+        Self::shaped(field.ty, &field.shape)
+    }
+
+    pub(super) fn shaped(ty: FieldType, shape: &Shape) -> Self {
+        let extents = (!shape.is_scalar()).then(Extents::default);
+        Self { ty, shape: shape.clone(), data: Data::new(ty), extents, present: None }
+    }
+
+    /// The type of its values, or of the elements of its arrays.
     pub fn field_type(&self) -> FieldType {
         self.ty
     }
 
+    /// The axes of its values.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        match &self.data {
-            Data::Bool(values) => values.len(),
-            Data::I64(values) => values.len(),
-            Data::F64(values) => values.len(),
-            Data::Blob(blob) => blob.len(),
-        }
+        self.extents.as_ref().map_or_else(|| self.data.len(), |extents| extents.ends.len())
     }
 
     /// Whether there is no row.
@@ -139,7 +74,8 @@ impl Column {
         self.len() == 0
     }
 
-    /// Its values, missing rows included as zeros: look at [`Column::is_present`] as well.
+    /// Its values, missing rows included as zeros: look at [`Column::is_present`] as well. Of
+    /// arrays the elements of all rows, and none of missing ones.
     pub fn data(&self) -> &Data {
         &self.data
     }
@@ -159,70 +95,89 @@ impl Column {
         if !self.is_present(at) {
             return Value::Missing;
         }
+        if let Some(extents) = &self.extents {
+            let mut free = extents.free.iter().skip(at * self.shape.free_count());
+            let lens = self.shape.lens(|| free.next().copied().unwrap_or(0));
+            return Value::Array(Array::of_parts(lens, self.data.elements(extents.range(at))));
+        }
         match &self.data {
-            Data::Bool(values) => values.get(at).map_or(Value::Missing, |v| Value::Bool(*v)),
-            Data::I64(values) => values.get(at).map_or(Value::Missing, |v| Value::I64(*v)),
-            Data::F64(values) => values.get(at).map_or(Value::Missing, |v| Value::F64(*v)),
             Data::Blob(blob) => match self.ty {
                 FieldType::String => Value::String(text(blob.get(at))),
                 FieldType::Json => Value::Json(text(blob.get(at))),
+                FieldType::Opaque => Value::Opaque(blob.get(at)),
                 _ => Value::Bytes(blob.get(at)),
             },
+            data => data.number(at),
         }
     }
 
-    /// Adds a row. Returns whether the value is of the column's type, or missing; another is not
-    /// taken.
+    /// Adds a row. Returns whether the value is of the column's type and axes, or missing; another
+    /// is not taken.
     #[must_use]
     pub fn push(&mut self, value: Value<'_>) -> bool {
         let rows = self.len();
-        match (&mut self.data, value) {
-            (data, Value::Missing) => {
-                match data {
-                    Data::Bool(values) => values.push(false),
-                    Data::I64(values) => values.push(0),
-                    Data::F64(values) => values.push(0.0),
-                    Data::Blob(blob) => blob.push(&[]),
+        if value.is_missing() {
+            match &mut self.extents {
+                Some(extents) => {
+                    extents.free.resize(extents.free.len() + self.shape.free_count(), 0);
+                    extents.ends.push(self.data.len());
                 }
-                self.present.get_or_insert_with(|| Flags::all_set(rows)).push(false);
-                return true;
+                None => self.data.push_nothing(1),
             }
-            (Data::Bool(values), Value::Bool(v)) => values.push(v),
-            (Data::I64(values), Value::I64(v)) => values.push(v),
-            (Data::F64(values), Value::F64(v)) => values.push(v),
-            (Data::Blob(blob), Value::String(v)) if self.ty == FieldType::String => {
-                blob.push(v.as_bytes());
-            }
-            (Data::Blob(blob), Value::Json(v)) if self.ty == FieldType::Json => {
-                blob.push(v.as_bytes());
-            }
-            (Data::Blob(blob), Value::Bytes(v)) if self.ty == FieldType::Bytes => blob.push(v),
-            _ => return false,
+            self.present.get_or_insert_with(|| Flags::all_set(rows)).push(false);
+            return true;
         }
-        if let Some(flags) = &mut self.present {
+        let taken = match (value, &mut self.extents, &mut self.data) {
+            (Value::Array(array), Some(extents), data) => {
+                let fits = self.ty == array.field_type()
+                    && array.is_whole()
+                    && self.shape.fits(array.axes());
+                let taken = fits && data.push_elements(array.elements());
+                if taken {
+                    let axes = self.shape.axes().iter().zip(array.axes());
+                    let free = axes.filter(|(axis, _)| **axis == super::axes::Axis::Free);
+                    extents.free.extend(free.map(|(_, len)| *len));
+                    extents.ends.push(data.len());
+                }
+                taken
+            }
+            (value, None, Data::Blob(blob)) if value.field_type() == Some(self.ty) => {
+                blob.push(value.bytes());
+                true
+            }
+            (value, None, data) => data.push_number(value),
+            _ => false,
+        };
+        if let (true, Some(flags)) = (taken, &mut self.present) {
             flags.push(true);
         }
-        true
+        taken
     }
 
-    /// Adds the rows `rows` of `other`, as far as it has them. Returns whether the types agree;
-    /// nothing is taken where they do not.
+    /// Adds the rows `rows` of `other`, as far as it has them. Returns whether types and axes
+    /// agree; nothing is taken where they do not.
     #[must_use]
     pub fn extend(&mut self, other: &Self, rows: Range<usize>) -> bool {
-        if self.ty != other.ty {
+        if self.ty != other.ty || self.shape != other.shape {
             return false;
         }
         let end = rows.end.min(other.len());
         let rows = rows.start.min(end)..end;
         let before = self.len();
-        match (&mut self.data, &other.data) {
-            (Data::Bool(to), Data::Bool(from)) => to.extend_from_slice(&from[rows.clone()]),
-            (Data::I64(to), Data::I64(from)) => to.extend_from_slice(&from[rows.clone()]),
-            (Data::F64(to), Data::F64(from)) => to.extend_from_slice(&from[rows.clone()]),
-            (Data::Blob(to), Data::Blob(from)) => {
-                rows.clone().for_each(|at| to.push(from.get(at)));
+        let elements = match (&mut self.extents, &other.extents) {
+            (Some(to), Some(from)) if !rows.is_empty() => {
+                let count = self.shape.free_count();
+                let free = from.free.get(rows.start * count..rows.end * count);
+                to.free.extend_from_slice(free.unwrap_or(&[]));
+                let elements = from.range(rows.start).start..from.range(rows.end - 1).end;
+                let base = self.data.len();
+                to.ends.extend(rows.clone().map(|at| base + from.range(at).end - elements.start));
+                elements
             }
-            _ => return false,
+            _ => rows.clone(),
+        };
+        if !self.data.extend(&other.data, elements) {
+            return false;
         }
         if self.present.is_some() || other.present.is_some() {
             let flags = self.present.get_or_insert_with(|| Flags::all_set(before));
@@ -231,28 +186,31 @@ impl Column {
         true
     }
 
+    /// The values of a column of single numbers of type `T`, where no row is missing.
+    pub fn as_slice<T: Number>(&self) -> Option<&[T]> {
+        let is_whole = self.extents.is_none() && self.missing_count() == 0;
+        if is_whole { T::of_data(&self.data) } else { None }
+    }
+
+    /// The elements of all arrays of type `T`, row after row, where no row is missing.
+    pub fn elements<T: Number>(&self) -> Option<&[T]> {
+        let is_whole = self.extents.is_some() && self.missing_count() == 0;
+        if is_whole { T::of_data(&self.data) } else { None }
+    }
+
     /// The values of an `f64` column, where no row is missing.
     pub fn as_f64(&self) -> Option<&[f64]> {
-        match &self.data {
-            Data::F64(values) if self.missing_count() == 0 => Some(values),
-            _ => None,
-        }
+        self.as_slice()
     }
 
     /// The values of an `i64` column, where no row is missing.
     pub fn as_i64(&self) -> Option<&[i64]> {
-        match &self.data {
-            Data::I64(values) if self.missing_count() == 0 => Some(values),
-            _ => None,
-        }
+        self.as_slice()
     }
 
     /// The values of a `bool` column, where no row is missing.
     pub fn as_bool(&self) -> Option<&[bool]> {
-        match &self.data {
-            Data::Bool(values) if self.missing_count() == 0 => Some(values),
-            _ => None,
-        }
+        self.as_slice()
     }
 
     /// Every value in turn.
@@ -268,6 +226,7 @@ fn text(bytes: &[u8]) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::axes::Axis;
     use super::*;
 
     /// Do missing rows stay where they were put, the first one late, across word boundaries?
@@ -300,5 +259,27 @@ mod tests {
         assert!(!column.extend(&Column::new(FieldType::Bytes), 0..1));
         assert_eq!(column.iter().collect::<Vec<_>>(), [Value::String("a")]);
         assert_eq!(column.as_f64(), None);
+    }
+
+    /// Do arrays of differing lengths stay apart, and are those that do not fit refused?
+    #[test]
+    fn arrays_keep_their_lengths() {
+        let field = Field::new("x", FieldType::F32).axes([Axis::Free, Axis::Fixed(2)]).nullable();
+        let mut column = Column::of(&field);
+        let rows = [[1.0f32, 2.0, 3.0, 4.0].as_slice(), &[], &[5.0, 6.0]];
+        let value = |at: usize| Value::Array(Array::new(&[rows[at].len() / 2, 2], rows[at]));
+        for at in 0..3 {
+            assert!(column.push(value(at)));
+            assert!(column.push(Value::Missing));
+        }
+        assert!(!column.push(Value::F32(1.0)));
+        assert!(!column.push(Value::Array(Array::new(&[2, 2], rows[2]))), "too few elements");
+        assert!(!column.push(Value::Array(Array::new(&[1, 3], &[1.0f32; 3]))), "another axis");
+        assert!(!column.push(Value::Array(Array::new(&[1, 2], &[1.0f64; 2]))), "another type");
+        assert_eq!(column.len(), 6);
+        let mut part = Column::of(&field);
+        assert!(part.extend(&column, 3..5) && part.extend(&column, 0..3));
+        let expected = [Value::Missing, value(2), value(0), Value::Missing, value(1)];
+        assert_eq!(part.iter().collect::<Vec<_>>(), expected);
     }
 }

@@ -113,6 +113,8 @@ pub struct ChunkRow {
     pub rows_written: u64,
     /// The first and last iteration.
     pub iterations: Option<(i64, i64)>,
+    /// The bits of the first and last time, where the records have one.
+    pub times: Option<(u64, u64)>,
     /// The length of the records before encoding, in bytes.
     pub raw_len: u64,
     /// Objects that its bytes name by digest.

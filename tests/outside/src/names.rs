@@ -56,18 +56,22 @@ mod vfs_sim {
 
 mod format_column {
     pub use sealstone::format::column::{
-        BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_ROWS_MAX, Blob, BlockCodec, BlockInfo,
-        CHUNK_RAW_BYTES_MAX, Chunk, ChunkBuilder, Column, ColumnId, Data, END_MAGIC, EncodedChunk,
-        FIELD_NAME_BYTES_MAX, FIELDS_MAX, FOOTER_LAYOUT, Field, FieldType, Flags, HEADER_LAYOUT,
-        HEADER_LEN, MAGIC, ReadRange, Schema, TRAILER_LAYOUT, TRAILER_LEN, VALUE_BYTES_MAX,
-        VERSION, Value,
+        Array, Axis, BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_ROWS_MAX, Blob, BlockCodec,
+        BlockInfo, CHUNK_RAW_BYTES_MAX, Chunk, ChunkBuilder, Column, ColumnId, Data, END_MAGIC,
+        Elements, EncodedChunk, FIELD_NAME_BYTES_MAX, FIELDS_MAX, FOOTER_LAYOUT, Field, FieldType,
+        Flags, HEADER_LAYOUT, HEADER_LEN, MAGIC, Number, OpaqueType, RANK_MAX, ReadRange, Schema,
+        Shape, TRAILER_LAYOUT, TRAILER_LEN, VALUE_BYTES_MAX, VERSION, Value,
     };
 }
 
 mod format_column_row_payload {
     pub use sealstone::format::column::row_payload::{
-        ROW_KIND, decode, encode, encoded_len, iteration,
+        ROW_KIND, TIMED_ROW_KIND, decode, encode, encoded_len, iteration, moment,
     };
+}
+
+mod format_shape {
+    pub use sealstone::format::shape::{fingerprint_of, name_of};
 }
 
 mod format_footer {
@@ -189,11 +193,12 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Column, Columns, Data, Decoded,
-        Decoders, Element, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import,
-        ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NewRecord, NewRecording,
-        PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording,
-        RecordingStatus, Records, Schema, Selected, States, Stream, Ticket, Value, import_dry_run,
+        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Column, Columns,
+        Data, Decoded, Decoders, Element, Elements, ExportOptions, Exported, Field, FieldRead,
+        FieldType, Flags, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NdArray,
+        NewRecord, NewRecording, Number, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter,
+        Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected,
+        Shape, States, Stream, Ticket, Value, import_dry_run,
     };
 }
 

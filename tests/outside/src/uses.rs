@@ -138,7 +138,7 @@ impl Application {
         let run: Recorder = draft.start()?;
         let values = [Value::F64(1.0)];
         let ticket: Ticket = run.append(0, 1, &values)?;
-        run.append_all(&[NewRecord { stream: 0, iteration: 2, values: &values }])?;
+        run.append_all(&[NewRecord { stream: 0, iteration: 2, time: None, values: &values }])?;
         let _: Waiting = run.when(&ticket, Level::Durable);
         run.complete()?;
         let bulk: Bulk = self.store.record("bulk", &schema).stream("s", ["x"]).start_bulk()?;

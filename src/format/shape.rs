@@ -21,7 +21,7 @@ use trace::questions_of;
 const TYPE_NAME_BYTES_MAX: usize = 256;
 
 /// A type's name, for messages.
-pub(super) fn name_of<T>() -> String {
+pub fn name_of<T>() -> String {
     let mut name = std::any::type_name::<T>().to_owned();
     let cut = (0..=TYPE_NAME_BYTES_MAX).rev().find(|at| name.is_char_boundary(*at));
     name.truncate(cut.unwrap_or(0));
@@ -29,7 +29,10 @@ pub(super) fn name_of<T>() -> String {
 }
 
 /// The fingerprint of a type's shape.
-pub(super) fn fingerprint_of<T: DeserializeOwned>() -> Result<u64> {
+///
+/// # Errors
+/// `Invalid` for a type that cannot be seen as a whole; it says why.
+pub fn fingerprint_of<T: DeserializeOwned>() -> Result<u64> {
     let questions = questions_of::<T>().map_err(|what| {
         let cause = format!("it {what}; put it as bytes of a format of its own");
         Error::invalid("put", name_of::<T>(), cause)

@@ -1,0 +1,235 @@
+//! What a codec is given of a block: lengths, then elements, missing numbers filled.
+
+use std::ops::Range;
+
+use super::block::{BlockCodec, pack};
+use super::data::Data;
+use super::number::Bits;
+use super::transform::{self, Word};
+use super::values::Column;
+
+/// Codecs are tried on this many windows of so many rows.
+const SAMPLE_WINDOWS: usize = 4;
+const SAMPLE_WINDOW_ROWS: usize = 256;
+const SAMPLE_BLOB_BYTES: usize = 16 << 10;
+
+/// Numbers as words.
+#[derive(Debug)]
+pub struct Words<W> {
+    words: Vec<W>,
+    is_float: bool,
+}
+
+/// The elements of a block.
+#[derive(Debug)]
+pub enum Body<'a> {
+    W8(Words<u8>),
+    W16(Words<u16>),
+    W32(Words<u32>),
+    W64(Words<u64>),
+    Bits(Vec<bool>),
+    Bytes(&'a [u8]),
+}
+
+/// Calls an expression with the words, or others with what is no number.
+macro_rules! with_body {
+    ($body:expr, $words:ident => $of_words:expr, $bits:ident => $of_bits:expr, $bytes:ident => $of_bytes:expr) => {
+        match $body {
+            Body::W8($words) => $of_words,
+            Body::W16($words) => $of_words,
+            Body::W32($words) => $of_words,
+            Body::W64($words) => $of_words,
+            Body::Bits($bits) => $of_bits,
+            Body::Bytes($bytes) => $of_bytes,
+        }
+    };
+}
+
+/// The values of a block.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    /// Of text and bytes, or of the free axes of arrays.
+    lens: Vec<u32>,
+    body: Body<'a>,
+}
+
+impl Plain<'_> {
+    /// The length of the raw form.
+    pub fn raw_len(&self) -> usize {
+        4 * self.lens.len()
+            + with_body!(&self.body, w => w.raw_len(), bits => bits.len().div_ceil(8), bytes => bytes.len())
+    }
+
+    /// The raw form of the one value of all rows, if they agree; of text and bytes without length.
+    pub fn constant(&self, rows: usize) -> Option<Vec<u8>> {
+        let per_row = self.lens.len() / rows;
+        let (first, _) = self.lens.split_at_checked(per_row)?;
+        if per_row > 0 && self.lens.chunks_exact(per_row).any(|lens| lens != first) {
+            return None;
+        }
+        let mut value = Vec::new();
+        if !matches!(self.body, Body::Bytes(_)) {
+            first.iter().for_each(|len| value.extend_from_slice(&len.to_le_bytes()));
+        }
+        with_body!(&self.body,
+            w => transform::plain(repeated(&w.words, rows)?, &mut value),
+            bits => pack(repeated(bits, rows)?.iter().copied(), &mut value),
+            bytes => value.extend_from_slice(repeated(bytes, rows)?));
+        Some(value)
+    }
+
+    /// Appends the form that `codec` hands to zstd, or stores.
+    pub fn write(&self, codec: BlockCodec, into: &mut Vec<u8>) {
+        if codec.has_planes() {
+            transform::shuffle(&self.lens, into);
+        } else {
+            transform::plain(&self.lens, into);
+        }
+        with_body!(&self.body,
+            w => w.write(codec, into),
+            bits => pack(bits.iter().copied(), into),
+            bytes => into.extend_from_slice(bytes));
+    }
+
+    /// The codecs worth a try.
+    pub fn candidates(&self) -> &'static [BlockCodec] {
+        use BlockCodec::{Delta1, Delta2, Delta3, ShuffleZstd, Zstd};
+        match &self.body {
+            Body::W8(_) => &[Zstd, Delta1, Delta2],
+            Body::W16(_) | Body::W32(_) | Body::W64(_) => {
+                &[Zstd, ShuffleZstd, Delta1, Delta2, Delta3]
+            }
+            Body::Bits(_) if self.lens.is_empty() => &[Zstd],
+            Body::Bits(_) | Body::Bytes(_) => &[Zstd, ShuffleZstd],
+        }
+    }
+
+    /// A part that stands for the whole. Of arrays with free axes their lengths are not in it.
+    pub fn sample(&self) -> Plain<'_> {
+        let lens = Vec::new();
+        let body = match &self.body {
+            Body::W8(w) => Body::W8(w.sample()),
+            Body::W16(w) => Body::W16(w.sample()),
+            Body::W32(w) => Body::W32(w.sample()),
+            Body::W64(w) => Body::W64(w.sample()),
+            Body::Bits(bits) => Body::Bits(bits.clone()),
+            Body::Bytes(bytes) => {
+                let (mut rows, mut end) = (0, 0);
+                for len in self.lens.iter().map(|len| *len as usize) {
+                    if rows > 0 && end + len + 4 * rows > SAMPLE_BLOB_BYTES {
+                        break;
+                    }
+                    (rows, end) = (rows + 1, end + len);
+                }
+                let lens = self.lens.iter().take(rows).copied().collect();
+                return Plain { lens, body: Body::Bytes(bytes.get(..end).unwrap_or(bytes)) };
+            }
+        };
+        Plain { lens, body }
+    }
+}
+
+/// The first of `rows` equal parts, if they are equal.
+fn repeated<T: PartialEq>(values: &[T], rows: usize) -> Option<&[T]> {
+    let per_row = values.len() / rows;
+    let first = values.get(..per_row)?;
+    let is_even = per_row * rows == values.len();
+    let equal = per_row == 0 || values.chunks_exact(per_row).all(|value| value == first);
+    (is_even && equal).then_some(first)
+}
+
+impl<W: Word> Words<W> {
+    fn raw_len(&self) -> usize {
+        self.words.len() * W::BYTES
+    }
+
+    fn write(&self, codec: BlockCodec, into: &mut Vec<u8>) {
+        match codec.delta_order() {
+            0 if codec == BlockCodec::ShuffleZstd => transform::shuffle(&self.words, into),
+            0 => transform::plain(&self.words, into),
+            order => {
+                let map = |w: &W| if self.is_float { w.ordered() } else { *w };
+                let mut mapped: Vec<W> = self.words.iter().map(map).collect();
+                transform::delta(&mut mapped, order);
+                mapped.iter_mut().for_each(|w| *w = w.zigzag());
+                transform::shuffle(&mapped, into);
+            }
+        }
+    }
+
+    fn sample(&self) -> Self {
+        let words = &self.words;
+        let mut part = Vec::with_capacity(SAMPLE_WINDOWS * SAMPLE_WINDOW_ROWS);
+        if words.len() <= part.capacity() {
+            part.extend_from_slice(words);
+        } else {
+            let step = (words.len() - SAMPLE_WINDOW_ROWS) / (SAMPLE_WINDOWS - 1);
+            for window in 0..SAMPLE_WINDOWS {
+                let from = window * step;
+                part.extend_from_slice(&words[from..from + SAMPLE_WINDOW_ROWS]);
+            }
+        }
+        Self { words: part, is_float: self.is_float }
+    }
+}
+
+/// The values of the rows `rows` of a column.
+pub fn fill(column: &Column, rows: Range<usize>) -> Plain<'_> {
+    macro_rules! of {
+        ($($variant:ident $body:ident,)*) => {
+            match &column.data {
+                $(Data::$variant(values) => Body::$body(words(column, rows.clone(), values)),)*
+                Data::Bool(values) => Body::Bits(filled(column, rows.clone(), values)),
+                Data::Blob(blob) => return blobs(blob.parts(), rows),
+            }
+        };
+    }
+    let body = of! {
+        I8 W8, U8 W8, I16 W16, U16 W16, I32 W32, U32 W32, F32 W32, I64 W64, U64 W64, F64 W64,
+    };
+    let count = column.shape.free_count();
+    let free = column.extents.as_ref().map_or(&[][..], |extents| &extents.free);
+    let lens = free.get(rows.start * count..rows.end * count).unwrap_or(&[]).to_vec();
+    Plain { lens, body }
+}
+
+fn words<T: Bits>(column: &Column, rows: Range<usize>, values: &[T]) -> Words<T::Word> {
+    let words = filled(column, rows, values).into_iter().map(T::word).collect();
+    Words { words, is_float: T::IS_FLOAT }
+}
+
+fn blobs<'a>((ends, bytes): (&[usize], &'a [u8]), rows: Range<usize>) -> Plain<'a> {
+    let start = if rows.start == 0 { 0 } else { ends[rows.start - 1] };
+    let mut from = start;
+    let mut lens = Vec::with_capacity(rows.len());
+    for end in &ends[rows] {
+        lens.push((end - from) as u32);
+        from = *end;
+    }
+    Plain { lens, body: Body::Bytes(&bytes[start..from]) }
+}
+
+/// The elements, where missing numbers repeat the row before, so that they cost next to nothing.
+fn filled<T: Copy>(column: &Column, rows: Range<usize>, values: &[T]) -> Vec<T> {
+    if let Some(extents) = &column.extents {
+        let elements = match rows.is_empty() {
+            true => 0..0,
+            false => extents.range(rows.start).start..extents.range(rows.end - 1).end,
+        };
+        return values.get(elements).unwrap_or(&[]).to_vec();
+    }
+    let mut filled = values[rows.clone()].to_vec();
+    if column.present.is_none() {
+        return filled;
+    }
+    let Some(first) = rows.clone().find(|at| column.is_present(*at)) else { return filled };
+    let mut last = values[first];
+    for (at, value) in rows.zip(filled.iter_mut()) {
+        if column.is_present(at) {
+            last = *value;
+        } else {
+            *value = last;
+        }
+    }
+    filled
+}
