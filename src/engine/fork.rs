@@ -135,6 +135,7 @@ fn begin(
             rows: build.rows,
             rows_written: build.rows,
             iterations: build.iterations,
+            times: build.time_bits(),
             raw_len: build.raw_len,
             payloads: build.payloads.clone(),
         };
