@@ -176,6 +176,14 @@ impl Error {
         self
     }
 
+    /// The same failure, told of the place that its caller knows; its source stays.
+    #[must_use]
+    pub(crate) fn told_of(mut self, operation: &'static str, place: impl fmt::Display) -> Self {
+        self.0.operation = operation;
+        self.0.place = place.to_string();
+        self
+    }
+
     /// The same failure seen from a store that it stopped.
     #[must_use]
     pub fn as_kind(mut self, kind: ErrorKind) -> Self {

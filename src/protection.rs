@@ -60,6 +60,7 @@ protections! {
     CursorCheck = "cursor_check",
     CheckpointOrder = "checkpoint_order",
     EdgesOfChunks = "edges_of_chunks",
+    RecordingClaim = "recording_claim",
 }
 
 #[cfg(feature = "sim")]

@@ -3,14 +3,16 @@
 //! Records get their sequence and their place in the journal's queue under one lock, so the order
 //! of a stream is the order of its frames.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::store::{Inner, Store, Writer};
 use super::streams::{Source, Streams, Unsealed, inline};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::record::RECORD_HEADER_BYTES;
-use crate::ids::{LeaseId, Sequence, StreamId};
-use crate::journal::{Level, Payload, Record, Ticket};
+use crate::ids::{Generation, LeaseId, Sequence, StreamId};
+use crate::journal::{Level, Record, Ticket};
 use crate::manifest::LeaseRow;
 use crate::vfs::Step;
 
@@ -59,6 +61,16 @@ pub struct Accepted {
     pub(super) inner: Weak<Inner>,
 }
 
+/// A group on its way into the queue.
+struct Offered {
+    records: Vec<Record>,
+    /// What keeps large payloads, each with the position of its record.
+    leases: Vec<(usize, LeaseId)>,
+}
+
+/// In groups up to this long, sequences are counted without a map.
+const SHORT_GROUP: usize = 16;
+
 impl Store {
     /// Accepts `group` as one atomic whole: after a crash all of its records are there, or none.
     /// Blocks while the queue is full.
@@ -70,29 +82,57 @@ impl Store {
     /// # Durability
     /// None (*Accepted*). [`Store::wait`] on the ticket, or [`Store::barrier`], gives more.
     pub fn append(&self, group: Vec<Append>) -> Result<Accepted> {
+        let group = group.iter().map(|one| (one.stream, one.payload.as_slice()));
+        let (ticket, offered) = self.offer(group)?;
+        let sequences = offered.records.iter().map(|record| record.sequence).collect();
+        Ok(Accepted { ticket, sequences, inner: Arc::downgrade(&self.inner) })
+    }
+
+    /// As [`Store::append`], of a group whose payloads lie in `bytes`, each in its range.
+    pub(crate) fn append_parts(
+        &self,
+        bytes: &[u8],
+        parts: &[(StreamId, Range<usize>)],
+    ) -> Result<Ticket> {
+        let part = |(stream, range): &(StreamId, Range<usize>)| {
+            (*stream, bytes.get(range.clone()).unwrap_or_default())
+        };
+        self.offer(parts.iter().map(part)).map(|(ticket, _)| ticket)
+    }
+
+    /// A ticket of nothing: it is durable.
+    pub(crate) fn ticket_of_nothing(&self) -> Result<Ticket> {
+        Ok(Ticket::of_nothing(self.core().check_write("append")?.owner))
+    }
+
+    fn offer<'a>(
+        &self,
+        group: impl ExactSizeIterator<Item = (StreamId, &'a [u8])> + Clone,
+    ) -> Result<(Ticket, Offered)> {
         let writer = self.writer("append")?;
         self.core().check_intake("append")?;
-        if group.is_empty() {
+        if group.len() == 0 {
             return Err(Error::invalid("append", "group", "it holds no record"));
         }
-        self.check_group(&group)?;
+        self.check_group(group.clone())?;
         // Between a payload and the frame that names it no stream may be let go.
         let _stays = writer.releasing.read();
-        let payloads = self.payloads(group)?;
-        let accepted = self.enqueue_when_there_is_room(writer, &payloads);
-        if accepted.is_err() {
-            self.release_payloads(&payloads);
+        let mut offered = self.offered(group)?;
+        match self.enqueue_when_there_is_room(writer, &mut offered) {
+            Ok(ticket) => Ok((ticket, offered)),
+            Err(e) => {
+                self.release_payloads(&offered);
+                Err(e)
+            }
         }
-        accepted
     }
 
     /// Whether the group can ever be held, before anything is stored for it.
-    fn check_group(&self, group: &[Append]) -> Result<()> {
+    fn check_group<'a>(&self, group: impl Iterator<Item = (StreamId, &'a [u8])>) -> Result<()> {
         let limits = &self.core().limits;
         let inline_max = limits.payload_inline_bytes_max;
         let frame: u64 = group
-            .iter()
-            .map(|one| match one.payload.len() as u64 {
+            .map(|(_, payload)| match payload.len() as u64 {
                 large if large > inline_max => OBJECT_RECORD_BYTES_MAX,
                 small => small + RECORD_HEADER_BYTES as u64,
             })
@@ -105,13 +145,9 @@ impl Store {
         Ok(())
     }
 
-    fn enqueue_when_there_is_room(
-        &self,
-        writer: &Writer,
-        payloads: &[(StreamId, Payload, Option<LeaseId>)],
-    ) -> Result<Accepted> {
+    fn enqueue_when_there_is_room(&self, writer: &Writer, offered: &mut Offered) -> Result<Ticket> {
         loop {
-            let accepted = self.enqueue(&mut writer.streams.lock(), payloads);
+            let accepted = self.enqueue(&mut writer.streams.lock(), offered);
             match accepted {
                 Err(e) if e.kind() == ErrorKind::LimitExceeded && e.place() == "queue_bytes" => {
                     writer.journal.flush().inspect_err(|e| self.note_journal_failure(e))?;
@@ -122,71 +158,87 @@ impl Store {
     }
 
     /// Gives back what was stored for a group that was not accepted.
-    fn release_payloads(&self, payloads: &[(StreamId, Payload, Option<LeaseId>)]) {
-        let leases: Vec<LeaseId> = payloads.iter().filter_map(|(_, _, lease)| *lease).collect();
-        if leases.is_empty() || !self.core().condition.is_working() {
+    fn release_payloads(&self, offered: &Offered) {
+        if offered.leases.is_empty() || !self.core().condition.is_working() {
             return;
         }
         let released = self.transact(Step::LeaseCommit, |w| {
-            leases.iter().try_for_each(|lease| w.remove::<LeaseRow>(lease).map(|_| ()))
+            let mut leases = offered.leases.iter();
+            leases.try_for_each(|(_, lease)| w.remove::<LeaseRow>(lease).map(|_| ()))
         });
         self.core().note_untidy(released.map(|_| ()));
     }
 
-    fn payloads(&self, group: Vec<Append>) -> Result<Vec<(StreamId, Payload, Option<LeaseId>)>> {
+    /// Stores large payloads, and holds the others in memory. Sequences are given later.
+    fn offered<'a>(
+        &self,
+        group: impl ExactSizeIterator<Item = (StreamId, &'a [u8])> + Clone,
+    ) -> Result<Offered> {
         let inline_max = self.core().limits.payload_inline_bytes_max;
-        if group.iter().any(|one| one.payload.len() as u64 > inline_max) {
+        if group.clone().any(|(_, payload)| payload.len() as u64 > inline_max) {
             // Known before anything is stored for it.
-            let named: Vec<StreamId> = group.iter().map(|one| one.stream).collect();
+            let named: Vec<StreamId> = group.clone().map(|(stream, _)| stream).collect();
             self.load_all(&mut self.writer("append")?.streams.lock(), &named)?;
         }
-        let mut payloads = Vec::with_capacity(group.len());
-        for one in group {
-            if one.payload.len() as u64 > inline_max {
-                match self.put_payload(one.stream, one.payload) {
-                    Ok((payload, lease)) => payloads.push((one.stream, payload, Some(lease))),
+        let mut offered = Offered { records: Vec::with_capacity(group.len()), leases: Vec::new() };
+        for (at, (stream, payload)) in group.enumerate() {
+            let payload = if payload.len() as u64 > inline_max {
+                match self.put_payload(stream, payload.to_vec()) {
+                    Ok((payload, lease)) => {
+                        offered.leases.push((at, lease));
+                        payload
+                    }
                     Err(e) => {
-                        self.release_payloads(&payloads);
+                        self.release_payloads(&offered);
                         return Err(e);
                     }
                 }
             } else {
-                payloads.push((one.stream, inline(&one.payload), None));
-            }
+                inline(payload)
+            };
+            let (generation, sequence) = (Generation(0), Sequence(0));
+            offered.records.push(Record { stream, generation, sequence, payload });
         }
-        Ok(payloads)
+        Ok(offered)
     }
 
-    fn enqueue(
-        &self,
-        streams: &mut Streams,
-        payloads: &[(StreamId, Payload, Option<LeaseId>)],
-    ) -> Result<Accepted> {
-        let mut ahead: std::collections::BTreeMap<StreamId, u64> = Default::default();
-        let mut records = Vec::with_capacity(payloads.len());
-        for (stream, payload, _) in payloads {
-            self.load(streams, *stream)?;
-            let end = streams.known("append", *stream)?;
-            let before = ahead.entry(*stream).or_default();
-            let sequence = Sequence(end.next().0 + *before);
-            *before += 1;
-            let (stream, payload, generation) = (*stream, payload.clone(), end.generation);
-            records.push(Record { stream, generation, sequence, payload });
+    fn enqueue(&self, streams: &mut Streams, offered: &mut Offered) -> Result<Ticket> {
+        let mut ahead: BTreeMap<StreamId, u64> = BTreeMap::new();
+        let is_short = offered.records.len() <= SHORT_GROUP;
+        for at in 0..offered.records.len() {
+            let (earlier, rest) = offered.records.split_at_mut(at);
+            let Some(record) = rest.first_mut() else { break };
+            let stream = record.stream;
+            self.load(streams, stream)?;
+            let end = streams.known("append", stream)?;
+            let before = if is_short {
+                earlier.iter().filter(|one| one.stream == stream).count() as u64
+            } else {
+                let count = ahead.entry(stream).or_default();
+                *count += 1;
+                *count - 1
+            };
+            record.generation = end.generation;
+            record.sequence = Sequence(end.next().0 + before);
         }
-        let sequences = records.iter().map(|record| record.sequence).collect();
-        let ticket = self.writer("append")?.journal.enqueue(records)?;
-        for (stream, payload, lease) in payloads {
-            if let Some(end) = streams.get_mut(*stream) {
+        let ticket = self.writer("append")?.journal.enqueue(&offered.records)?;
+        let mut leases = offered.leases.iter().peekable();
+        for (at, record) in offered.records.iter().enumerate() {
+            let lease = leases.next_if(|(of, _)| *of == at).map(|(_, lease)| *lease);
+            if let Some(end) = streams.get_mut(record.stream) {
                 let source = Source::Own { since: 0 };
-                let (generation, payload, lease) = (end.generation, payload.clone(), *lease);
+                let (generation, payload) = (record.generation, record.payload.clone());
                 end.push(Unsealed { generation, payload, source, lease });
             }
         }
-        Ok(Accepted { ticket, sequences, inner: Arc::downgrade(&self.inner) })
+        Ok(ticket)
     }
 
     /// Makes sure that the end of `stream` is in memory, and that it is ours.
     pub(super) fn load(&self, streams: &mut Streams, stream: StreamId) -> Result<()> {
+        if streams.get(stream).is_some() {
+            return Ok(());
+        }
         self.load_all(streams, &[stream])
     }
 

@@ -6,10 +6,13 @@
 //!                                  \---- its owner died, [take_over] -----------> free
 //! ```
 
+use std::cell::Cell;
+
 use super::store::Store;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{CommitSeq, LeaseId, ObjectId};
+use crate::ids::{CommitSeq, LeaseId, ObjectId, OwnerId};
 use crate::manifest::{ClaimKind, ClaimRow, LeaseRow, OwnerRow, Reading, ResourceKey, Write};
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// The exclusive right to work on one thing. Releases exactly itself, on drop and on panic.
@@ -60,7 +63,10 @@ impl Drop for Claim {
             return;
         }
         let released = self.store.transact(Step::ClaimCommit, |w| self.release_in(w));
-        if let Err(e) = released {
+        // Fenced: what it was on is gone, and it with it.
+        if let Err(e) = released
+            && e.kind() != ErrorKind::Fenced
+        {
             self.store.core().condition.warn(e);
         }
     }
@@ -103,6 +109,55 @@ impl Store {
         })?;
         let (resource, taken) = (resource.clone(), committed.commit);
         Ok(Claim { store: self.clone(), resource, taken, is_held: true })
+    }
+
+    /// Claims `resource` in the transaction that makes `change`: both stand, or neither does. A
+    /// holder that died is ended first.
+    ///
+    /// # Errors
+    /// `Conflict` with the holder; what `change` returns.
+    ///
+    /// # Durability
+    /// *Durable* when it returns, claim and change.
+    pub(crate) fn claim_with<T>(
+        &self,
+        resource: &ResourceKey,
+        kind: ClaimKind,
+        step: Step,
+        change: impl Fn(&mut Write) -> Result<T>,
+    ) -> Result<(T, Claim)> {
+        let me = self.core().check_write("claim")?;
+        let since = self.core().disk.wall_nanos();
+        let mut asked: Vec<OwnerId> = Vec::new();
+        loop {
+            let holder = Cell::new(None);
+            let tried = self.transact(step, |w| {
+                let taken = w.commit_seq();
+                if let Some(held) = w.get::<ClaimRow>(resource)?
+                    && Protection::RecordingClaim.is_on()
+                {
+                    holder.set(Some(held.owner));
+                    return Err(held_by(w, "claim", resource, &held)?);
+                }
+                let (owner, epoch) = (me.owner, me.epoch);
+                w.put(resource, &ClaimRow { owner, epoch, kind, since, taken })?;
+                change(w)
+            });
+            match (tried, holder.get()) {
+                (Ok(committed), _) => {
+                    let (resource, taken) = (resource.clone(), committed.commit);
+                    let claim = Claim { store: self.clone(), resource, taken, is_held: true };
+                    return Ok((committed.value, claim));
+                }
+                (Err(e), Some(owner)) if owner != me.owner && !asked.contains(&owner) => {
+                    asked.push(owner);
+                    if !self.take_over_of(owner)? {
+                        return Err(e);
+                    }
+                }
+                (Err(e), _) => return Err(e),
+            }
+        }
     }
 
     /// Every claim that stands, at most `at_most`.

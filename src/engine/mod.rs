@@ -58,6 +58,7 @@ mod snapshot;
 mod store;
 mod streams;
 mod sweep;
+mod tail;
 mod take_in;
 mod take_over;
 mod view;

@@ -127,6 +127,23 @@ impl Store {
     }
 }
 
+impl Store {
+    /// As [`Store::payload_bytes`], copying nothing that is in memory; `fetched` holds what is not.
+    pub(crate) fn payload_slice<'a>(
+        &self,
+        payload: &'a Payload,
+        fetched: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        match payload {
+            Payload::Inline(bytes) => Ok(bytes),
+            Payload::Object { .. } => {
+                *fetched = self.payload_bytes(payload)?;
+                Ok(fetched)
+            }
+        }
+    }
+}
+
 fn chunks_of(snapshot: &Snapshot, stream: StreamId) -> Result<Vec<(Ordinal, ChunkRow)>> {
     let mut chunks = Vec::new();
     let range = (stream, Ordinal(0))..=(stream, Ordinal(u64::MAX));

@@ -160,6 +160,14 @@ impl ResourceKey {
         Self(format!("{}{stream}", Self::STREAMS).into_bytes())
     }
 
+    /// What the claims on recordings begin with.
+    pub const RECORDINGS: &'static str = "recording/";
+
+    /// The claim on the recording called `name`.
+    pub fn of_recording(name: &str) -> Self {
+        Self(format!("{}{name}", Self::RECORDINGS).into_bytes())
+    }
+
     /// Whether it is the claim on a stream.
     pub fn is_of_stream(&self) -> bool {
         self.0.starts_with(Self::STREAMS.as_bytes())

@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::draft::{add_stream, check_name};
+use super::about::StreamAbout;
+use super::begin::add_stream;
+use super::draft::check_name;
+use super::every::Sampling;
 use super::filling::{Filling, Sealed};
 use super::remove::remove;
 use super::replace::replace;
 use super::status::set_status;
-use crate::engine::Store;
+use super::tally::ChunkLimits;
+use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Schema, Value};
 use crate::ids::RecordingId;
@@ -34,6 +38,7 @@ pub struct Bulk {
     store: Store,
     id: RecordingId,
     name: String,
+    claim: Option<Claim>,
     schema: Schema,
     chunk_bytes: u64,
     fillings: Vec<Filling>,
@@ -61,6 +66,7 @@ impl Bulk {
         store: Store,
         id: RecordingId,
         name: String,
+        claim: Claim,
         schema: Schema,
         chunk_bytes: u64,
         fillings: Vec<Filling>,
@@ -72,6 +78,7 @@ impl Bulk {
             store,
             id,
             name,
+            claim: Some(claim),
             schema,
             chunk_bytes,
             fillings,
@@ -222,6 +229,8 @@ impl Bulk {
             return Ok(());
         };
         let (id, name, fillings) = (self.id, &self.name, &self.fillings);
+        let limits = ChunkLimits { bytes: Some(self.chunk_bytes), ..ChunkLimits::default() };
+        let about = StreamAbout::new(&Sampling::All, &limits);
         let committed = self.store.transact(Step::PublishCommit, |w| {
             let mut row = w.get::<RecordingRow>(&id)?.ok_or_else(|| {
                 let kind = ErrorKind::NotFound;
@@ -229,7 +238,8 @@ impl Bulk {
             })?;
             let mut ids = Vec::new();
             for (position, filling) in fillings.iter().enumerate().skip(first) {
-                ids.push(add_stream(w, id, position, &filling.name, filling.schema())?);
+                let (stream, schema) = (&filling.name, filling.schema());
+                ids.push(add_stream(w, id, position, stream, schema, &about)?);
             }
             row.streams.extend_from_slice(&ids);
             w.put(&id, &row)?;
@@ -250,7 +260,9 @@ impl Bulk {
     /// All records and the end are durable when this returns.
     pub fn complete(mut self, metadata: &[(String, String)]) -> Result<()> {
         self.flush()?;
-        set_status(&self.store, self.id, &self.name, RecordingStatus::Complete, metadata)
+        let claim = self.take_claim()?;
+        let status = RecordingStatus::Complete;
+        set_status(&self.store, self.id, &self.name, claim, status, metadata)
     }
 
     /// Publishes what is left, then in one transaction ends the recording as *complete*, calls it
@@ -264,11 +276,20 @@ impl Bulk {
     /// The replacement is durable when this returns.
     pub fn complete_replacing(mut self, name: &str, metadata: &[(String, String)]) -> Result<()> {
         let flushed = self.flush();
-        let done = flushed.and_then(|()| replace(&self.store, self.id, &self.name, name, metadata));
+        let done = flushed.and_then(|()| {
+            let claim = self.take_claim()?;
+            replace(&self.store, self.id, &self.name, name, claim, metadata)
+        });
         if done.is_err() {
             let _ = self.discard();
         }
         done
+    }
+
+    fn take_claim(&mut self) -> Result<Claim> {
+        self.claim.take().ok_or_else(|| {
+            Error::new(ErrorKind::Closed, "complete", format!("{:?}", self.name), "it has ended")
+        })
     }
 
     /// Removes the recording with all that was published of it.

@@ -1,18 +1,26 @@
 //! A recording that is not started yet: everything about it is checked before anything is written.
 
+use serde::Serialize;
 use std::collections::HashSet;
 
+use super::about::{RecordingAbout, StreamAbout};
+use super::axis::TimeAxis;
+use super::batch::Batch;
+use super::begin::{Checked, NewStream, begin};
 use super::bulk::{Bulk, check_open};
+use super::every::Every;
 use super::filling::Filling;
+use super::open_stream::OpenStream;
+use super::parameter::Parameter;
+use super::parameters::Given;
 use super::recorder::Recorder;
 use super::schema::stream_schema;
+use super::stream_options::{StreamOptions, fault};
+use super::tally::ChunkLimits;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::Schema;
-use crate::ids::{RecordingId, StreamId};
 use crate::limits::Limits;
-use crate::manifest::{RecordingNameRow, RecordingRow, RecordingStatus, StreamRow, Write};
-use crate::vfs::Step;
 
 /// The longest name of a recording or stream, in bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
@@ -24,35 +32,70 @@ pub struct NewRecording {
     store: Store,
     name: String,
     schema: Schema,
-    streams: Vec<(String, Vec<String>)>,
+    streams: Vec<StreamOptions>,
+    axis: TimeAxis,
+    parameters: Given,
     metadata: Vec<(String, String)>,
-    chunk_bytes: u64,
+    limits: ChunkLimits,
 }
 
 impl Store {
     /// Describes a recording called `name` of records of `schema`. Nothing is written before it
     /// is started.
     pub fn record(&self, name: &str, schema: &Schema) -> NewRecording {
+        let bytes = Some(Limits::default().chunk_bytes);
         NewRecording {
             store: self.clone(),
             name: name.to_owned(),
             schema: schema.clone(),
             streams: Vec::new(),
+            axis: TimeAxis::default(),
+            parameters: Given::default(),
             metadata: Vec::new(),
-            chunk_bytes: Limits::default().chunk_bytes,
+            limits: ChunkLimits { bytes, ..ChunkLimits::default() },
         }
     }
 }
 
 impl NewRecording {
-    /// Adds a stream of these fields. Their order does not matter: records have schema order.
-    pub fn stream(
-        mut self,
+    /// Adds a stream of these fields, of every observation. The order of the fields does not
+    /// matter: records have schema order.
+    pub fn stream(self, name: &str, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.stream_as(StreamOptions::new(name, fields))
+    }
+
+    /// As [`NewRecording::stream`], of some observations.
+    pub fn stream_every(
+        self,
         name: &str,
         fields: impl IntoIterator<Item = impl Into<String>>,
+        every: Every,
     ) -> Self {
-        let fields = fields.into_iter().map(Into::into).collect();
-        self.streams.push((name.to_owned(), fields));
+        self.stream_as(StreamOptions::new(name, fields).every(every))
+    }
+
+    /// Adds a stream with options of its own.
+    pub fn stream_as(mut self, options: StreamOptions) -> Self {
+        self.streams.push(options);
+        self
+    }
+
+    /// Says what iterations and physical time are called, and their units.
+    pub fn time_axis(mut self, axis: TimeAxis) -> Self {
+        self.axis = axis;
+        self
+    }
+
+    /// Adds the entries of a map or struct as parameters, those inside others with dots between
+    /// the names. Its `task_index` replaces any other parameter or metadata of that name.
+    pub fn parameters(mut self, task: &impl Serialize) -> Self {
+        self.parameters.task(task);
+        self
+    }
+
+    /// Adds one parameter.
+    pub fn parameter(mut self, key: impl Into<String>, value: impl Into<Parameter>) -> Self {
+        self.parameters.one(key.into(), value.into());
         self
     }
 
@@ -62,13 +105,28 @@ impl NewRecording {
         self
     }
 
-    /// Bytes of records, before encoding, after which a chunk is sealed. Default: 1 MiB.
-    pub fn chunk_bytes(mut self, bytes: u64) -> Self {
-        self.chunk_bytes = bytes;
+    /// Bytes of records, before encoding, after which a chunk is sealed. Default: 1 MiB. `None` for
+    /// no such limit.
+    pub fn chunk_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.limits.bytes = bytes.into();
         self
     }
 
-    /// Starts it, for records that arrive one by one and may have to be durable at once.
+    /// Records after which a chunk is sealed. Default: no such limit.
+    pub fn chunk_records(mut self, records: impl Into<Option<u64>>) -> Self {
+        self.limits.records = records.into();
+        self
+    }
+
+    /// Physical time after which a chunk is sealed. Default: no such limit.
+    pub fn chunk_span(mut self, span: impl Into<Option<f64>>) -> Self {
+        self.limits.span = span.into();
+        self
+    }
+
+    /// Starts it, for records that arrive one by one and may have to be durable at once. While the
+    /// recorder lives, nobody else writes the recording. What a start left that was killed before
+    /// its first record gives way.
     ///
     /// # Errors
     /// `Invalid`, each wrong thing with its own message; `Exists` when the name is taken, and the
@@ -80,110 +138,105 @@ impl NewRecording {
         if self.streams.is_empty() {
             return Err(Error::invalid("record", self.place(), "it has no stream"));
         }
-        let (id, fillings) = self.begin()?;
-        Ok(Recorder::new(self.store, id, self.name, self.chunk_bytes, fillings))
+        let checked = self.check()?;
+        let begun = begin(&self.store, &checked)?;
+        let streams = begun.streams.iter().zip(checked.streams).zip(self.streams);
+        let streams = streams.map(|((id, new), options)| {
+            let (limits, every) = (new.about.limits(), options.every);
+            let watched = every.watched().and_then(|name| self.schema.position(name));
+            let watched = watched.and_then(|at| self.schema.fields().get(at)).cloned();
+            OpenStream::new(*id, new.name, new.schema, limits, every, watched)
+        });
+        let (streams, batch) = (streams.collect(), Batch::behind(0));
+        Ok(Recorder::new(self.store, begun.id, self.name, begun.claim, streams, batch))
     }
 
     /// Starts it, for many records that need not be durable one by one: they go straight into
     /// chunks. Streams may be added later.
     ///
     /// # Errors
-    /// As [`NewRecording::start`]; `LimitExceeded` for more streams or columns than can be open.
+    /// As [`NewRecording::start`]; `LimitExceeded` for more streams or columns than can be open;
+    /// `Invalid` for what only [`NewRecording::start`] takes: sampling, and limits other than
+    /// `chunk_bytes` for all.
     ///
     /// # Durability
     /// As there.
     pub fn start_bulk(self) -> Result<Bulk> {
-        let columns = self.streams.iter().map(|(_, fields)| fields.len() + 1).sum();
+        let columns = self.streams.iter().map(|stream| stream.fields.len() + 1).sum();
         check_open(self.streams.len(), columns)
             .map_err(|cause| Error::new(ErrorKind::LimitExceeded, "record", self.place(), cause))?;
-        let (id, fillings) = self.begin()?;
-        Ok(Bulk::new(self.store, id, self.name, self.schema, self.chunk_bytes, fillings))
+        let checked = self.check()?;
+        let plain = StreamAbout { chunk_bytes: self.limits.bytes, ..StreamAbout::default() };
+        let others = checked.streams.iter().any(|stream| stream.about != plain);
+        let (Some(chunk_bytes), false) = (plain.chunk_bytes, others || self.limits.is_more())
+        else {
+            let cause = "filled in bulk, its streams take every record, and chunk_bytes alone";
+            return Err(Error::invalid("record", self.place(), cause));
+        };
+        let begun = begin(&self.store, &checked)?;
+        let fillings = begun.streams.iter().zip(checked.streams);
+        let fillings = fillings.map(|(id, new)| Filling::new(Some(*id), new.name, new.schema));
+        let (fillings, claim) = (fillings.collect(), begun.claim);
+        Ok(Bulk::new(self.store, begun.id, self.name, claim, checked.schema, chunk_bytes, fillings))
     }
 
     fn place(&self) -> String {
         format!("{:?}", self.name)
     }
 
-    fn begin(&self) -> Result<(RecordingId, Vec<Filling>)> {
-        let schemas = self.check()?;
-        let created = crate::clock::wall_nanos();
-        let committed = self.store.transact(Step::PublishCommit, |w| {
-            let recording = w.next_recording_id()?;
-            let name_row = RecordingNameRow { recording };
-            if !w.insert_absent(&self.name, &name_row)? {
-                let cause = "a recording of this name is there already";
-                return Err(Error::new(ErrorKind::Exists, "record", self.place(), cause));
-            }
-            let mut streams = Vec::with_capacity(schemas.len());
-            for (position, ((name, _), schema)) in self.streams.iter().zip(&schemas).enumerate() {
-                streams.push(add_stream(w, recording, position, name, schema)?);
-            }
-            let row = RecordingRow {
-                name: self.name.clone(),
-                status: RecordingStatus::Running,
-                streams: streams.clone(),
-                metadata: self.metadata.clone(),
-                created,
-                schema: self.schema.to_bytes()?,
-            };
-            w.put(&recording, &row)?;
-            Ok((recording, streams))
-        })?;
-        let (recording, ids) = committed.value;
-        // Where several processes write: a record is accepted before it comes to the journal.
-        self.store.hold_streams(&ids)?;
-        let named = self.streams.iter().map(|(name, _)| name.clone());
-        let fillings = ids.into_iter().zip(named).zip(schemas);
-        let fillings = fillings.map(|((id, name), schema)| Filling::new(Some(id), name, schema));
-        Ok((recording, fillings.collect()))
-    }
-
-    /// REC2: finds every error before anything is written. Returns each stream's schema.
-    fn check(&self) -> Result<Vec<Schema>> {
+    /// REC2: finds every error before anything is written.
+    fn check(&self) -> Result<Checked> {
         check_recording_name(&self.name)?;
-        if self.chunk_bytes == 0 {
-            return Err(Error::invalid("record", self.place(), "chunk_bytes is zero"));
+        let place = self.place();
+        let timed = self.schema.is_timed() || self.axis.time_name().is_some();
+        let refuse = |cause: String| Err(Error::invalid("record", &place, cause));
+        self.axis.check(&place)?;
+        if let Some(cause) = fault(&self.limits, timed).filter(|_| self.streams.is_empty()) {
+            return refuse(cause);
         }
         if let Some((key, _)) = self.metadata.iter().find(|(key, _)| key.trim().is_empty()) {
-            let cause = format!("the metadata key {key:?} is blank");
-            return Err(Error::invalid("record", self.place(), cause));
+            return refuse(format!("the metadata key {key:?} is blank"));
         }
+        let parameters = self.parameters.resolve(&place)?;
+        let mut metadata = self.metadata.clone();
+        metadata.retain(|(key, _)| !self.parameters.replaces(key));
         let mut seen = HashSet::new();
-        let mut schemas = Vec::with_capacity(self.streams.len());
-        for (name, fields) in &self.streams {
+        let mut streams = Vec::with_capacity(self.streams.len());
+        for options in &self.streams {
+            let name = &options.name;
             check_name("stream", name)?;
             if !seen.insert(name) {
                 let place = format!("stream {name:?}");
                 return Err(Error::invalid("record", place, "the name is used twice"));
             }
-            schemas.push(stream_schema(&self.schema, name, fields)?);
+            streams.push(self.check_stream(options, timed)?);
         }
-        Ok(schemas)
+        let (name, mut schema) = (self.name.clone(), self.schema.clone());
+        if timed {
+            schema = schema.timed();
+        }
+        let about = RecordingAbout { axis: self.axis.clone() };
+        Ok(Checked { name, schema, streams, metadata, about, parameters })
     }
-}
 
-/// Writes the row of a new stream.
-pub(super) fn add_stream(
-    w: &mut Write,
-    recording: RecordingId,
-    position: usize,
-    name: &str,
-    schema: &Schema,
-) -> Result<StreamId> {
-    let Ok(position) = u32::try_from(position) else {
-        let kind = ErrorKind::LimitExceeded;
-        return Err(Error::new(kind, "record", format!("stream {name:?}"), "too many streams"));
-    };
-    let stream = w.next_stream_id()?;
-    let row = StreamRow {
-        recording: Some(recording),
-        name: name.to_owned(),
-        position,
-        schema: schema.to_bytes()?,
-        ..StreamRow::default()
-    };
-    w.put(&stream, &row)?;
-    Ok(stream)
+    fn check_stream(&self, options: &StreamOptions, timed: bool) -> Result<NewStream> {
+        let StreamOptions { name, fields, every, .. } = options;
+        let refuse =
+            |cause: String| Err(Error::invalid("record", format!("stream {name:?}"), cause));
+        let mut schema = stream_schema(&self.schema, name, fields)?;
+        if timed {
+            schema = schema.timed();
+        }
+        let limits = options.limits(&self.limits);
+        if let Some(cause) = fault(&limits, timed).or_else(|| every.fault(timed)) {
+            return refuse(cause);
+        }
+        if let Some(field) = every.watched().filter(|field| self.schema.position(field).is_none()) {
+            return refuse(format!("it watches the field {field:?}, which there is not"));
+        }
+        let about = StreamAbout::new(every.sampling(), &limits);
+        Ok(NewStream { name: name.clone(), schema, about })
+    }
 }
 
 /// Whether a recording can be called so.

@@ -1,30 +1,13 @@
-//! The open end of one stream: records since its last chunk, column by column.
+//! The open end of one stream that is filled in bulk: records since its last chunk, column by column.
 //!
 //! A chunk ends where the next record would pass `chunk_bytes`, never at a barrier or by timing, so
-//! equal runs give equal chunks. Ending a recording, and in bulk a flush or a lack of memory, end
-//! one earlier.
+//! equal runs give equal chunks. Ending a recording, a flush and a lack of memory end one earlier.
 
-use serde::{Deserialize, Serialize};
-
-use crate::codec;
+use super::about_chunk::AboutChunk;
 use crate::engine::ChunkBuild;
 use crate::error::{Error, Result};
 use crate::format::column::{ChunkBuilder, EncodedChunk, Schema, Value};
 use crate::ids::{Sequence, StreamId};
-
-/// The version of [`About`].
-const ABOUT_VERSION: u16 = 1;
-
-/// What a sealed file's footer says of a chunk, for salvage. The schema is in the chunk.
-#[derive(Debug, Serialize, Deserialize)]
-struct About {
-    version: u16,
-    stream: String,
-    first: u64,
-    rows: u64,
-    iterations: (i64, i64),
-    times: Option<(f64, f64)>,
-}
 
 /// One stream's end.
 #[derive(Debug)]
@@ -103,13 +86,6 @@ impl Filling {
         Ok(full)
     }
 
-    /// Makes the builder refuse what [`Filling::check`] lets pass.
-    #[cfg(test)]
-    pub fn refuse_below(&mut self, iteration: i64) {
-        let values = [Value::Bytes(b"never appended")];
-        self.builder.push(iteration, None, &values).unwrap();
-    }
-
     /// Encodes the records at hand; `None` when there is none.
     pub fn seal(&mut self) -> Result<Option<Sealed>> {
         if self.builder.rows() == 0 {
@@ -136,19 +112,12 @@ impl Sealed {
 
     /// What the engine is given.
     pub fn build(self, stream: StreamId, name: &str) -> Result<ChunkBuild> {
-        let about = About {
-            version: ABOUT_VERSION,
-            stream: name.to_owned(),
-            first: self.first,
-            rows: self.chunk.rows,
-            iterations: self.chunk.iterations,
-            times: self.chunk.times,
-        };
+        let about = AboutChunk::new(name, self.first, &self.chunk).to_bytes()?;
         Ok(ChunkBuild {
             stream,
             first: Sequence(self.first),
             rows: self.chunk.rows,
-            about: codec::encode("about", &about)?,
+            about,
             raw_len: self.chunk.raw_len,
             iterations: Some(self.chunk.iterations),
             times: self.chunk.times,

@@ -1,9 +1,9 @@
 //! recording: streams of typed state, written by one process, read by any.
 //!
 //! ```text
-//!   draft ──[start]──▶ recorder ── one record at a time ──▶ journal ──┐
-//!      └─[start_bulk]─▶ bulk ──── many, straight ─────────────────────┴─▶ filling ──▶ chunks
-//!                                                                              status: how far
+//!   draft ──[start: begin]──▶ recorder ── observe, append ──▶ journal, and counted: tally ──▶ batch ──┐
+//!      └─[start_bulk]────────▶ bulk ──────── many, straight ────▶ filling ───────────────────────▶ chunks
+//!                                                                                 status: how far
 //!   reader ──▶ stream ──▶ field     one field, by rows or iterations
 //!                 │         element: as Rust types
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
@@ -19,24 +19,36 @@
 //!   once.
 //! - An import that fails leaves nothing of its recording, and what it was to replace as it was.
 
+mod about;
+mod about_chunk;
+mod axis;
+mod batch;
+mod begin;
 mod bulk;
 mod catalogue;
 mod decoders;
 mod draft;
 mod element;
+mod every;
 #[cfg(feature = "interop")]
 mod export;
 mod field;
 mod filling;
 mod filter;
 mod filter_words;
+mod flatten;
 #[cfg(feature = "interop")]
 mod import;
 #[cfg(feature = "interop")]
 mod left_over;
 mod merge;
+mod observable;
+mod observe;
+mod open_stream;
 mod parameter;
+mod parameters;
 mod reader;
+mod recorded;
 mod recorder;
 mod records;
 mod remove;
@@ -48,6 +60,8 @@ mod spoken_time;
 mod states;
 mod status;
 mod stream;
+mod stream_options;
+mod tally;
 
 pub use crate::format::column::{
     Array, Axis, Blob, Column, Data, Elements, Field, FieldType, Flags, Number, OpaqueType, Schema,
@@ -55,20 +69,24 @@ pub use crate::format::column::{
 };
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
+pub use axis::TimeAxis;
 pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
 pub use catalogue::{Catalogue, Selected};
 pub use decoders::Decoders;
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 pub use element::{Element, NdArray, Opaque};
+pub use every::Every;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};
 pub use field::{Columns, FieldRead};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;
+pub use observable::{Cell, Observable, ValueMap};
 pub use parameter::{PARAMETER_BYTES_MAX, Parameter};
 pub use reader::Recording;
 pub use recorder::{NewRecord, Recorder};
 pub use records::Records;
 pub use states::{Decoded, States};
 pub use stream::Stream;
+pub use stream_options::StreamOptions;

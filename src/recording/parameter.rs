@@ -148,26 +148,11 @@ fn number(double: f64, rest: u16) -> Vec<u8> {
     bytes
 }
 
-/// Adds `more` to `parameters`; one of a name that is there already takes its place.
-#[allow(dead_code)]
-pub(super) fn merge_parameters(
-    parameters: &mut Vec<(String, Parameter)>,
-    more: impl IntoIterator<Item = (String, Parameter)>,
-) {
-    for (name, value) in more {
-        match parameters.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => parameters.push((name, value)),
-        }
-    }
-}
-
 /// Whether these can be the parameters of a recording.
 ///
 /// # Errors
 /// `Invalid`, naming the parameter: a blank or overlong name; `LimitExceeded` for a text above
 /// [`PARAMETER_BYTES_MAX`].
-#[allow(dead_code)]
 pub(super) fn check_parameters(parameters: &[(String, Parameter)]) -> Result<()> {
     for (name, value) in parameters {
         if name.trim().is_empty() || name.len() > NAME_BYTES_MAX {
@@ -187,7 +172,6 @@ pub(super) fn check_parameters(parameters: &[(String, Parameter)]) -> Result<()>
 ///
 /// # Errors
 /// As [`check_parameters`]; as [`Write::put`].
-#[allow(dead_code)]
 pub(super) fn index_parameters(
     w: &mut Write<'_>,
     recording: RecordingId,
@@ -222,6 +206,7 @@ pub(super) fn remove_parameters(w: &mut Write<'_>, recording: RecordingId) -> Re
 
 #[cfg(test)]
 mod tests {
+    use super::super::parameters::Given;
     use super::*;
 
     /// Do bytes in the index sort as numbers do, whole and floating mixed?
@@ -282,10 +267,11 @@ mod tests {
     /// Does the later value of a name take the earlier one's place?
     #[test]
     fn rec8_a_later_value_replaces_an_entry_of_that_name() {
-        let mut all = vec![("task_index".to_owned(), Parameter::I64(1))];
-        let task = [("dt", Parameter::F64(0.1)), ("task_index", Parameter::I64(7))];
-        merge_parameters(&mut all, task.map(|(name, value)| (name.to_owned(), value)));
-        let expected = [("task_index", Parameter::I64(7)), ("dt", Parameter::F64(0.1))];
+        let mut given = Given::default();
+        given.one("task_index".to_owned(), Parameter::I64(1));
+        given.task(&std::collections::BTreeMap::from([("dt", 0.5), ("task_index", 7.0)]));
+        let all = given.resolve("run").unwrap();
+        let expected = [("dt", Parameter::F64(0.5)), ("task_index", Parameter::F64(7.0))];
         assert_eq!(all, expected.map(|(name, value)| (name.to_owned(), value)));
         assert!(check_parameters(&all).is_ok());
         assert!(check_parameters(&[(" ".to_owned(), Parameter::Bool(true))]).is_err());

@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use super::about::RecordingAbout;
+use super::axis::TimeAxis;
 use super::stream::Stream;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -16,6 +18,7 @@ pub struct Recording {
     id: RecordingId,
     row: RecordingRow,
     schema: Schema,
+    about: RecordingAbout,
 }
 
 impl Store {
@@ -55,7 +58,8 @@ impl Store {
 impl Recording {
     pub(super) fn of_row(store: &Store, id: RecordingId, row: RecordingRow) -> Result<Self> {
         let schema = Schema::from_bytes(&row.schema)?;
-        Ok(Self { store: store.clone(), id, row, schema })
+        let about = RecordingAbout::from_bytes(&row.about)?;
+        Ok(Self { store: store.clone(), id, row, schema, about })
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -80,6 +84,11 @@ impl Recording {
     /// What its owner says of it.
     pub fn metadata(&self) -> &[(String, String)] {
         &self.row.metadata
+    }
+
+    /// What its iterations and its physical time are called.
+    pub fn time_axis(&self) -> &TimeAxis {
+        &self.about.axis
     }
 
     /// Wall-clock nanoseconds since 1970 when it was started.

@@ -1,13 +1,26 @@
 //! Recording one by one: each record goes through the journal, full chunks are sealed on the way.
+//!
+//! ```text
+//!   append, observe ──▶ group (encoded once) ──▶ journal's queue, engine's tail
+//!                                 └─ counted ──▶ tally ──[a full chunk]──▶ batch ──▶ rows
+//! ```
+//! One lock orders everything: recorder, then the engine's.
 
-use parking_lot::Mutex;
+use std::cell::{RefCell, RefMut};
 
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+
+use super::batch::Batch;
 use super::draft::check_name;
-use super::filling::Filling;
+use super::every::Moment;
+use super::observable::Observable;
+use super::observe::For;
+use super::open_stream::{OpenStream, Sampled};
+use super::recorded::Group;
 use super::status::set_status;
-use crate::engine::{Append, ChunkBuild, Store, Waiting};
+use crate::engine::{Claim, Store, Waiting};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{Value, row_payload};
+use crate::format::column::Value;
 use crate::ids::RecordingId;
 use crate::journal::{Level, Ticket};
 use crate::manifest::RecordingStatus;
@@ -28,27 +41,24 @@ pub struct NewRecord<'a> {
 /// A running recording. Dropped, it stays *running*, and what was accepted is kept.
 #[derive(Debug)]
 pub struct Recorder {
-    store: Store,
-    id: RecordingId,
-    name: String,
-    chunk_bytes: u64,
-    state: Mutex<State>,
+    pub(super) store: Store,
+    pub(super) id: RecordingId,
+    pub(super) name: String,
+    pub(super) claim: Claim,
+    /// Reentrant, so that code of a caller that comes back is refused and does not wait for itself.
+    state: ReentrantMutex<RefCell<State>>,
 }
 
+/// What the lock guards.
 #[derive(Debug)]
-struct State {
-    fillings: Vec<Filling>,
-    /// Full chunks whose publication has not succeeded yet.
-    full: Vec<ChunkBuild>,
-    /// Why records that were accepted are not in `fillings`.
-    broken: Option<Error>,
-}
-
-impl State {
-    /// Fails with the first cause once accepted records are missing here.
-    fn is_whole(&self) -> Result<()> {
-        self.broken.clone().map_or(Ok(()), Err)
-    }
+pub(super) struct State {
+    pub streams: Vec<OpenStream>,
+    pub batch: Batch,
+    pub group: Group,
+    /// The iteration that was observed last.
+    pub observed: Option<i64>,
+    /// Of what was accepted last.
+    pub ticket: Option<Ticket>,
 }
 
 impl Recorder {
@@ -56,11 +66,14 @@ impl Recorder {
         store: Store,
         id: RecordingId,
         name: String,
-        chunk_bytes: u64,
-        fillings: Vec<Filling>,
+        claim: Claim,
+        streams: Vec<OpenStream>,
+        batch: Batch,
     ) -> Self {
-        let state = Mutex::new(State { fillings, full: Vec::new(), broken: None });
-        Self { store, id, name, chunk_bytes, state }
+        let observed = streams.iter().filter_map(|s| s.tally.last().map(|(at, _)| at)).max();
+        let group = Group::default();
+        let state = State { streams, batch, group, observed, ticket: None };
+        Self { store, id, name, claim, state: ReentrantMutex::new(RefCell::new(state)) }
     }
 
     /// The recording's name.
@@ -70,7 +83,9 @@ impl Recorder {
 
     /// The position of the stream called `name`.
     pub fn stream(&self, name: &str) -> Option<usize> {
-        self.state.lock().fillings.iter().position(|filling| filling.name == name)
+        let state = self.state.lock();
+        let state = state.try_borrow().ok()?;
+        state.streams.iter().position(|stream| stream.name == name)
     }
 
     /// Appends one record to one stream that is not timed.
@@ -89,71 +104,102 @@ impl Recorder {
     /// # Errors
     /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
     /// does not grow, with nothing accepted; `LimitExceeded` for a group above the queue;
-    /// `DiskFull`; `Halted`, also where a chunk could not be made of accepted records: they stay
-    /// readable, and this recorder takes no more.
+    /// `DiskFull`; `Halted`; what kept an earlier chunk from being published.
     ///
     /// # Durability
     /// None (*Accepted*): wait on the ticket, or call [`Recorder::barrier`].
     pub fn append_all(&self, records: &[NewRecord<'_>]) -> Result<Ticket> {
-        let mut state = self.state.lock();
-        state.is_whole()?;
-        let group = self.encode(&state.fillings, records)?;
-        // Full chunks that could not be published hold memory: nothing more before they are.
-        self.publish(&mut state)?;
-        let accepted = self.store.append(group)?;
-        // P2: the records are in the journal. A chunk made without one of them would give the ones
-        // behind it the wrong sequence, so no chunk is made any more.
-        if let Err(e) = self.fill(&mut state, records) {
-            let cause = "its records are accepted, but no chunk can be made of them";
-            let place = format!("{:?}", self.name);
-            let e = Error::new(ErrorKind::Halted, "append", place, cause).with_source(e);
-            state.broken = Some(e.clone());
-            return Err(e);
-        }
-        // The records are accepted whatever becomes of the chunks; the next call tries again.
-        if !state.full.is_empty() {
-            let _ = self.publish(&mut state);
-        }
-        Ok(accepted.ticket)
+        self.locked("append", |state| {
+            let State { streams, group, .. } = &mut *state;
+            for (at, record) in records.iter().enumerate() {
+                let Some(stream) = streams.get(record.stream) else {
+                    let cause = format!("there is no stream number {}", record.stream);
+                    return Err(Error::invalid("append", format!("{:?}", self.name), cause));
+                };
+                stream.schema.check_row(record.values).map_err(|e| {
+                    let cause = format!("{}: {}", e.place(), e.cause());
+                    Error::new(e.kind(), "append", format!("stream {:?}", stream.name), cause)
+                })?;
+                let now = Moment { iteration: record.iteration, time: record.time };
+                let before = records[..at].iter().rev().find(|r| r.stream == record.stream);
+                let before = before.map(|r| Moment { iteration: r.iteration, time: r.time });
+                stream.check_order(now, before)?;
+                let sampled = Sampled::default();
+                group.encode(record.stream, stream, now, sampled, |at, field, row, bytes| {
+                    row.push(field, record.values.get(at).unwrap_or(&Value::Missing), bytes);
+                    Ok(())
+                })?;
+            }
+            self.accept(state)
+        })
     }
 
-    fn fill(&self, state: &mut State, records: &[NewRecord<'_>]) -> Result<()> {
-        for record in records {
-            let Some(filling) = state.fillings.get_mut(record.stream) else { continue };
-            let sealed =
-                filling.push(record.iteration, record.time, record.values, self.chunk_bytes)?;
-            if let (Some(sealed), Some(id)) = (sealed, filling.id) {
-                state.full.push(sealed.build(id, &filling.name)?);
+    /// Runs `work` with everything in its hands; what it collected is forgotten at its end.
+    pub(super) fn locked<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&mut State) -> Result<T>,
+    ) -> Result<T> {
+        let guard: ReentrantMutexGuard<'_, _> = self.state.lock();
+        let mut state: RefMut<'_, State> = guard.try_borrow_mut().map_err(|_| {
+            let cause = "it is used from within an observation of it";
+            Error::invalid(operation, format!("{:?}", self.name), cause)
+        })?;
+        // Also what a panic in a caller's code left there.
+        state.group.clear();
+        let done = work(&mut state);
+        state.group.clear();
+        done
+    }
+
+    /// Accepts what was collected, as one group, and counts it.
+    pub(super) fn accept(&self, state: &mut State) -> Result<Ticket> {
+        // Full chunks that could not be published hold memory: nothing more before they are.
+        if state.batch.is_due() {
+            self.publish(state)?;
+        }
+        let State { streams, batch, group, .. } = &mut *state;
+        let ticket = self.store.append_parts(&group.bytes, &group.parts)?;
+        for recorded in &group.records {
+            let Some(stream) = streams.get_mut(recorded.stream) else { continue };
+            if let Some(span) = stream.count(recorded) {
+                batch.push(recorded.stream, span);
             }
         }
-        Ok(())
-    }
-
-    fn encode(&self, fillings: &[Filling], records: &[NewRecord<'_>]) -> Result<Vec<Append>> {
-        let mut group = Vec::with_capacity(records.len());
-        for (at, record) in records.iter().enumerate() {
-            let Some(filling) = fillings.get(record.stream) else {
-                let cause = format!("there is no stream number {}", record.stream);
-                return Err(Error::invalid("append", format!("{:?}", self.name), cause));
-            };
-            filling.check(record.iteration, record.time, record.values)?;
-            let before = records[..at].iter().rev().find(|r| r.stream == record.stream);
-            filling.check_iteration(record.iteration, before.map(|r| r.iteration))?;
-            filling.check_time(record.time, before.and_then(|r| r.time))?;
-            let Some(stream) = filling.id else { continue };
-            let payload =
-                row_payload::encode(filling.schema(), record.iteration, record.time, record.values);
-            group.push(Append { stream, payload });
+        state.ticket = Some(ticket.clone());
+        // The records are accepted whatever becomes of the chunks; the next call tries again.
+        if state.batch.is_due() {
+            let _ = self.publish(state);
         }
-        Ok(group)
+        Ok(ticket)
     }
 
     fn publish(&self, state: &mut State) -> Result<()> {
-        if !state.full.is_empty() {
-            self.store.publish_chunks(state.full.clone())?;
-            state.full.clear();
-        }
-        Ok(())
+        let State { streams, batch, .. } = state;
+        batch.publish(&self.store, streams).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => {
+                let cause = "it was retired meanwhile";
+                Error::new(ErrorKind::Conflict, "seal", format!("{:?}", self.name), cause)
+                    .with_source(e)
+            }
+            _ => e,
+        })
+    }
+
+    /// Seals and publishes all records at hand.
+    pub(super) fn seal(&self) -> Result<()> {
+        self.locked("seal", |state| {
+            for position in 0..state.streams.len() {
+                let span = state.streams.get_mut(position).and_then(|s| s.tally.cut());
+                if let Some(span) = span {
+                    state.batch.push(position, span);
+                }
+                if state.batch.is_due() {
+                    self.publish(state)?;
+                }
+            }
+            self.publish(state)
+        })
     }
 
     /// Waits until the records behind `ticket` reached `level`.
@@ -192,14 +238,29 @@ impl Recorder {
     /// Seals what is left, then ends the recording as *complete*.
     ///
     /// # Errors
-    /// As [`Recorder::wait`]; `Conflict` when the recording has ended already; `Halted` after an
-    /// append gave that. The recording then stays *running* with all its records.
+    /// As [`Recorder::wait`]; `Conflict` when the recording has ended already or was retired. The
+    /// recording then stays *running* with all its records.
     ///
     /// # Durability
     /// All records and the end are durable when this returns.
     pub fn complete(self) -> Result<()> {
         self.seal()?;
-        set_status(&self.store, self.id, &self.name, RecordingStatus::Complete, &[])
+        let Self { store, id, name, claim, .. } = self;
+        set_status(&store, id, &name, claim, RecordingStatus::Complete, &[])
+    }
+
+    /// Records `state` in every stream that lacks its iteration, due or not, then as
+    /// [`Recorder::complete`].
+    ///
+    /// # Errors
+    /// As [`Recorder::observe`] and [`Recorder::complete`].
+    ///
+    /// # Durability
+    /// All records and the end are durable when this returns.
+    pub fn complete_with<S: Observable + ?Sized>(self, state: &S) -> Result<()> {
+        let now = Moment { iteration: state.iteration(), time: state.time() };
+        self.observe_for(For::All, now, &mut |name, to| state.field(name, to))?;
+        self.complete()
     }
 
     /// Seals what is left, then ends the recording as *failed*. Accepted records are kept.
@@ -216,57 +277,7 @@ impl Recorder {
         }
         self.seal()?;
         let status = RecordingStatus::Failed { reason: reason.to_owned() };
-        set_status(&self.store, self.id, &self.name, status, &[])
-    }
-
-    fn seal(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        state.is_whole()?;
-        let State { fillings, full, .. } = &mut *state;
-        for filling in fillings {
-            if let (Some(sealed), Some(id)) = (filling.seal()?, filling.id) {
-                full.push(sealed.build(id, &filling.name)?);
-            }
-        }
-        self.publish(&mut state).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => {
-                let cause = "it was retired meanwhile";
-                Error::new(ErrorKind::Conflict, "seal", format!("{:?}", self.name), cause)
-                    .with_source(e)
-            }
-            _ => e,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::column::{Field, FieldType, Schema, VALUE_BYTES_MAX};
-
-    /// Can an error behind acceptance make a later chunk hold other rows than its sequences say?
-    #[test]
-    fn p2_an_error_behind_acceptance_ends_the_recorder() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::create(dir.path().join("run.stone")).unwrap();
-        let schema = Schema::new(vec![Field::new("x", FieldType::Bytes)]).unwrap();
-        let run = store.record("run", &schema).stream("s", ["x"]).start().unwrap();
-        let huge = vec![0; VALUE_BYTES_MAX + 1];
-        let refused = run.append(0, 1, &[Value::Bytes(&huge)]).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "refused before it is accepted");
-        run.append(0, 1, &[Value::Bytes(b"one")]).unwrap();
-
-        run.state.lock().fillings[0].refuse_below(100);
-        let broken = run.append(0, 2, &[Value::Bytes(b"two")]).unwrap_err();
-        assert_eq!(broken.kind(), ErrorKind::Halted);
-        let later = run.append(0, 200, &[Value::Bytes(b"three")]).unwrap_err();
-        assert_eq!(later.chain(), broken.chain(), "the first cause");
-        run.barrier().unwrap();
-        assert_eq!(run.complete().unwrap_err().kind(), ErrorKind::Halted);
-        let recording = store.recording("run").unwrap();
-        assert_eq!(recording.status(), &RecordingStatus::Running);
-        let stream = recording.stream("s").unwrap();
-        let values: Vec<Vec<u8>> = stream.field("x").unwrap().to_vec().unwrap();
-        assert_eq!(values, [b"one", b"two"]);
+        let Self { store, id, name, claim, .. } = self;
+        set_status(&store, id, &name, claim, status, &[])
     }
 }

@@ -4,7 +4,9 @@ use super::parameter::remove_parameters;
 use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Ordinal, RecordingId, StreamId};
-use crate::manifest::{ChunkRow, Reading, RecordingNameRow, RecordingRow, StreamRow, Write};
+use crate::manifest::{
+    ChunkRow, ClaimRow, Reading, RecordingNameRow, RecordingRow, ResourceKey, StreamRow, Write,
+};
 use crate::vfs::Step;
 
 impl Store {
@@ -65,6 +67,7 @@ pub(super) fn remove_rows(w: &mut Write, name: &str) -> Result<Vec<StreamId>> {
         return Ok(Vec::new());
     };
     remove_parameters(w, recording)?;
+    w.remove::<ClaimRow>(&ResourceKey::of_recording(name))?;
     let streams = w.remove::<RecordingRow>(&recording)?.map_or(Vec::new(), |row| row.streams);
     for stream in &streams {
         let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));

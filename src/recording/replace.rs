@@ -3,7 +3,7 @@
 
 use super::remove::{forget, hold, remove_rows};
 use super::status::end;
-use crate::engine::Store;
+use crate::engine::{Claim, Store};
 use crate::error::Result;
 use crate::ids::RecordingId;
 use crate::manifest::{RecordingNameRow, RecordingRow, RecordingStatus, Write};
@@ -18,6 +18,7 @@ pub(super) fn replace(
     id: RecordingId,
     from: &str,
     name: &str,
+    claim: Claim,
     metadata: &[(String, String)],
 ) -> Result<()> {
     hold(store, name)?;
@@ -31,8 +32,10 @@ pub(super) fn replace(
         row.name = name.to_owned();
         row.metadata.retain(|(key, _)| key != REPLACES);
         rename(w, id, from, &row)?;
+        claim.release_in(w)?;
         Ok(streams)
     })?;
+    claim.released();
     forget(store, committed.value, "replaced")?;
     store.keep_snapshot();
     Ok(())

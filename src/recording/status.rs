@@ -5,24 +5,27 @@
 //!                                          `-----[Recorder::fail]-------> Failed
 //! ```
 
-use crate::engine::Store;
+use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::RecordingId;
 use crate::manifest::{Reading, RecordingRow, RecordingStatus, Write};
 use crate::vfs::Step;
 
-/// Ends a running recording in one transaction, with more to say of it.
+/// Ends a running recording in one transaction, with more to say of it, and lets go of it.
 pub(super) fn set_status(
     store: &Store,
     id: RecordingId,
     name: &str,
+    claim: Claim,
     status: RecordingStatus,
     metadata: &[(String, String)],
 ) -> Result<()> {
     store.transact(Step::PublishCommit, |w| {
         let row = end(w, id, name, status, metadata)?;
-        w.put(&id, &row)
+        w.put(&id, &row)?;
+        claim.release_in(w)
     })?;
+    claim.released();
     store.keep_snapshot();
     Ok(())
 }

@@ -39,6 +39,7 @@ fn fork(store: &Store, branches: Vec<Branch>) -> sealstone::Result<Forked> {
             metadata: Vec::new(),
             created: None,
             schema: Vec::new(),
+            about: Vec::new(),
         };
         w.put(&forked.recording, &row)?;
         Ok(forked.clone())

@@ -2,3 +2,4 @@
 
 mod decoders;
 mod start;
+mod support;

@@ -32,6 +32,8 @@ const NOT_SHARED: &[&str] = &[
     "sealstone::vfs::Held",
     "sealstone::journal::OnFrame",
     "sealstone::journal::Registrar",
+    "sealstone::recording::Observable",
+    "sealstone::recording::ValueMap",
     "sealstone::manifest::BodyRow",
     "sealstone::manifest::Key",
     "sealstone::manifest::PassRow",

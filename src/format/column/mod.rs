@@ -3,7 +3,7 @@
 //! ```text
 //!   value, number, array, axes   what one cell may be         schema    what one record may be
 //!   values, data, parts          a column in memory
-//!   row_payload       a record as the journal keeps it
+//!   row_payload       a record as the journal keeps it     row_encoder   the same, value by value
 //!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
 //!   block, block_decode   some rows of one column, one codec
 //!   plain, transform, compress   what codecs are given and do
@@ -26,6 +26,7 @@ mod hostile;
 mod number;
 mod parts;
 mod plain;
+mod row_encoder;
 pub mod row_payload;
 mod schema;
 mod transform;
@@ -46,6 +47,8 @@ pub use chunk_reader::{BlockInfo, Chunk, ColumnId, ReadRange};
 pub use data::Data;
 pub use number::Number;
 pub use parts::{Blob, Flags};
+pub(crate) use row_encoder::{RowEncoder, push_alone};
+pub(crate) use schema::cells_len;
 pub use schema::{FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, OpaqueType, Schema};
 pub use value::{FieldType, Value};
 pub use values::Column;

@@ -9,7 +9,8 @@
 //! their free axes, u32 each, and their elements. All little-endian.
 
 use super::array::{Array, Elements};
-use super::axes::{Axis, RANK_MAX, count_of};
+use super::axes::{RANK_MAX, count_of};
+use super::row_encoder::RowEncoder;
 use super::schema::{Field, Schema};
 use super::value::{FieldType, Value};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,26 +36,9 @@ pub fn encoded_len(schema: &Schema, values: &[Value<'_>]) -> u64 {
 /// Encodes a record that has passed [`Schema::check_row`] and [`Schema::check_time`].
 pub fn encode(schema: &Schema, iteration: i64, time: Option<f64>, values: &[Value<'_>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(encoded_len(schema, values) as usize);
-    bytes.push(if time.is_some() { TIMED_ROW_KIND } else { ROW_KIND });
-    bytes.extend_from_slice(&iteration.to_le_bytes());
-    if let Some(time) = time {
-        bytes.extend_from_slice(&time.to_bits().to_le_bytes());
-    }
-    let flags_at = bytes.len();
-    bytes.resize(flags_at + flags_len(schema), 0);
-    let nullable = schema.fields().iter().zip(values).filter(|(field, _)| field.nullable);
-    for (bit, (_, value)) in nullable.enumerate() {
-        bytes[flags_at + bit / 8] |= u8::from(!value.is_missing()) << (bit % 8);
-    }
+    let mut encoder = RowEncoder::begin(schema, iteration, time, &mut bytes);
     for (field, value) in schema.fields().iter().zip(values) {
-        if let Value::Array(array) = value {
-            for (axis, len) in field.shape.axes().iter().zip(array.axes()) {
-                if *axis == Axis::Free {
-                    bytes.extend_from_slice(&len.to_le_bytes());
-                }
-            }
-        }
-        value.write_le(&mut bytes);
+        encoder.push(field, value, &mut bytes);
     }
     bytes
 }
@@ -114,7 +98,7 @@ pub fn decode<'a>(
     Ok((iteration, time))
 }
 
-fn flags_len(schema: &Schema) -> usize {
+pub(super) fn flags_len(schema: &Schema) -> usize {
     schema.fields().iter().filter(|field| field.nullable).count().div_ceil(8)
 }
 

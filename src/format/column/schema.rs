@@ -152,7 +152,10 @@ impl Field {
     }
 
     /// Whether it holds such values.
-    fn check_value(&self, value: &Value<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Schema::check_row`].
+    pub(crate) fn check_value(&self, value: &Value<'_>) -> Result<()> {
         let place = || format!("field {:?}", self.name);
         let fits = match value {
             Value::Missing => self.nullable,
@@ -350,14 +353,17 @@ impl Schema {
     }
 }
 
+/// What iteration and time of a record take in [`cells_len`].
+pub(super) const MOMENT_LEN: u64 = 18;
+
 /// What a record adds to the raw length of a chunk's blocks at most, its iteration and time
 /// included; also what it takes in memory.
-pub(super) fn cells_len(values: &[Value<'_>]) -> u64 {
-    values.iter().map(cell_len).sum::<u64>() + 18
+pub(crate) fn cells_len(values: &[Value<'_>]) -> u64 {
+    values.iter().map(cell_len).sum::<u64>() + MOMENT_LEN
 }
 
 /// A number, missing or not, or the place of an array, its axes and elements, or of text.
-fn cell_len(value: &Value<'_>) -> u64 {
+pub(super) fn cell_len(value: &Value<'_>) -> u64 {
     let axes = match value {
         Value::Array(array) => 4 * array.axes().len() as u64,
         _ => 0,

@@ -35,6 +35,8 @@ pub struct RecordingRow {
     pub created: Option<i64>,
     /// Its schema, opaque here.
     pub schema: Vec<u8>,
+    /// Its time axis, its parameters and notes, opaque here.
+    pub about: Vec<u8>,
 }
 
 impl Row for RecordingRow {
@@ -86,6 +88,8 @@ pub struct StreamRow {
     pub cuts: Vec<Cut>,
     /// Its schema, opaque here.
     pub schema: Vec<u8>,
+    /// Its sampling and its limits, opaque here.
+    pub about: Vec<u8>,
 }
 
 impl Row for StreamRow {

@@ -119,6 +119,8 @@ pub enum ClaimKind {
     Build,
     /// Compaction and the like.
     Maintenance,
+    /// Writing a recording.
+    Recording,
 }
 
 /// One owner's exclusive right to work on a thing.

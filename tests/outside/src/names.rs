@@ -193,12 +193,7 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Column, Columns,
-        Data, Decoded, Decoders, Element, Elements, ExportOptions, Exported, Field, FieldRead,
-        FieldType, Flags, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NdArray,
-        NewRecord, NewRecording, Number, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter,
-        Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected,
-        Shape, States, Stream, Ticket, Value, import_dry_run,
+        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, Element, Elements, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected, Shape, States, Stream, StreamOptions, Ticket, TimeAxis, Value, ValueMap, import_dry_run,
     };
 }
 

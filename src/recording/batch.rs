@@ -1,0 +1,96 @@
+//! Full chunks on their way: their records are in the journal and in memory, so that they can wait
+//! and go together, many in one commit.
+
+use super::about_chunk::AboutChunk;
+use super::open_stream::OpenStream;
+use super::tally::Span;
+use crate::engine::{ChunkBuild, Store};
+use crate::error::Result;
+use crate::format::column::{ChunkBuilder, Value, row_payload};
+use crate::ids::Sequence;
+
+/// A batch goes once it holds as many chunks as went before it, at most so many,
+const CHUNKS: usize = 1024;
+/// or so many bytes of records: all of it follows from records and limits alone.
+const BYTES: u64 = 8 << 20;
+
+/// Chunks that wait to be published, in the order in which they were full.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    spans: Vec<(usize, Span)>,
+    raw_len: u64,
+    /// Chunks that went before.
+    gone: usize,
+}
+
+impl Batch {
+    /// A batch behind so many chunks.
+    pub fn behind(gone: usize) -> Self {
+        Self { gone, ..Self::default() }
+    }
+
+    /// Adds a chunk of the stream at `position`.
+    pub fn push(&mut self, position: usize, span: Span) {
+        self.raw_len = self.raw_len.saturating_add(span.raw_len);
+        self.spans.push((position, span));
+    }
+
+    /// Whether it is to be published.
+    pub fn is_due(&self) -> bool {
+        self.spans.len() >= self.gone.clamp(1, CHUNKS) || self.raw_len >= BYTES
+    }
+
+    /// Publishes all of it, in one commit. After an error it is as it was.
+    pub fn publish(&mut self, store: &Store, streams: &[OpenStream]) -> Result<()> {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        let mut builds = Vec::with_capacity(self.spans.len());
+        let mut builder: Option<(usize, ChunkBuilder)> = None;
+        for (position, span) in &self.spans {
+            let Some(stream) = streams.get(*position) else { continue };
+            let mut at_hand = match builder.take() {
+                Some((of, builder)) if of == *position => builder,
+                _ => ChunkBuilder::new(stream.schema.clone()),
+            };
+            builds.push(build(store, stream, *span, &mut at_hand)?);
+            builder = Some((*position, at_hand));
+        }
+        store.publish_chunks(builds)?;
+        self.gone = self.gone.saturating_add(self.spans.len());
+        self.spans.clear();
+        self.raw_len = 0;
+        Ok(())
+    }
+}
+
+/// Makes a chunk of the unsealed records `span`.
+fn build(
+    store: &Store,
+    stream: &OpenStream,
+    span: Span,
+    builder: &mut ChunkBuilder,
+) -> Result<ChunkBuild> {
+    builder.clear();
+    let payloads = store.tail_payloads(stream.id, span.first..span.first + span.rows)?;
+    for payload in &payloads {
+        let mut fetched = Vec::new();
+        let bytes = store.payload_slice(payload, &mut fetched)?;
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(stream.schema.fields().len());
+        let (iteration, time) = row_payload::decode(&stream.schema, bytes, &mut values)?;
+        builder.push(iteration, time, &values)?;
+    }
+    let chunk = builder.finish()?;
+    let about = AboutChunk::new(&stream.name, span.first, &chunk).to_bytes()?;
+    Ok(ChunkBuild {
+        stream: stream.id,
+        first: Sequence(span.first),
+        rows: chunk.rows,
+        about,
+        raw_len: chunk.raw_len,
+        iterations: Some(chunk.iterations),
+        times: chunk.times,
+        payloads: Vec::new(),
+        content: chunk.content,
+    })
+}

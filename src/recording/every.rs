@@ -1,0 +1,191 @@
+//! Which observations a stream records.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What a predicate is told: iteration and physical time.
+type Predicate = dyn Fn(i64, Option<f64>) -> bool + Send + Sync;
+
+/// A time this near below a multiple of the interval counts as the multiple: sums of floating point
+/// steps rarely meet it, and miss it by more the longer they are. In intervals; of their number; at
+/// most.
+const NEAR: (f64, f64, f64) = (1e-9, 1e-10, 1e-3);
+
+/// Which observations a stream records: every one, every so many, or by another rule.
+#[derive(Clone, Default)]
+pub struct Every {
+    sampling: Sampling,
+    predicate: Option<Arc<Predicate>>,
+}
+
+/// The rule as it is kept with its stream.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) enum Sampling {
+    #[default]
+    All,
+    Iterations(u64),
+    Time(f64),
+    Wall(u64),
+    ChangeOf(String),
+    Predicate,
+}
+
+/// An observation, before anything of its state is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub iteration: i64,
+    pub time: Option<f64>,
+}
+
+/// Whether an observation is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Yes,
+    No,
+    /// When the watched field differs from what the last record saw.
+    IfChanged,
+}
+
+impl fmt::Debug for Every {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Every").field(&self.sampling).finish()
+    }
+}
+
+impl Every {
+    /// Every observation.
+    pub fn observation() -> Self {
+        Self::default()
+    }
+
+    /// Iterations 0, `interval`, twice that, and so on, whichever of them are observed.
+    pub fn iterations(interval: u64) -> Self {
+        Self::of(Sampling::Iterations(interval))
+    }
+
+    /// The first observation, and then the first in each interval of physical time, counted from
+    /// time 0.
+    pub fn time(interval: f64) -> Self {
+        Self::of(Sampling::Time(interval))
+    }
+
+    /// The first observation, and then the first after each interval of wall-clock time.
+    pub fn wall(interval: Duration) -> Self {
+        Self::of(Sampling::Wall(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Observations in which the field called `field`, of any stream or none, has another value
+    /// than in the last that was recorded, bit for bit.
+    pub fn change_of(field: impl Into<String>) -> Self {
+        Self::of(Sampling::ChangeOf(field.into()))
+    }
+
+    /// Observations for which `predicate`, told iteration and physical time, says so. It may not
+    /// use the recorder.
+    pub fn when(predicate: impl Fn(i64, Option<f64>) -> bool + Send + Sync + 'static) -> Self {
+        Self { sampling: Sampling::Predicate, predicate: Some(Arc::new(predicate)) }
+    }
+
+    fn of(sampling: Sampling) -> Self {
+        Self { sampling, predicate: None }
+    }
+
+    pub(super) fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    /// The field that it watches.
+    pub(super) fn watched(&self) -> Option<&str> {
+        match &self.sampling {
+            Sampling::ChangeOf(field) => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Whether it goes by wall-clock time.
+    pub(super) fn is_by_wall(&self) -> bool {
+        matches!(self.sampling, Sampling::Wall(_))
+    }
+
+    /// What is wrong with it, if anything is, for records that are `timed` or not.
+    pub(super) fn fault(&self, timed: bool) -> Option<String> {
+        match self.sampling {
+            Sampling::Iterations(0) | Sampling::Wall(0) => Some("its interval is zero".into()),
+            Sampling::Time(interval) if !(interval > 0.0 && interval.is_finite()) => {
+                Some(format!("its interval {interval} is not above zero and finite"))
+            }
+            Sampling::Time(_) if !timed => {
+                Some("it goes by physical time, and the records have none".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the observation at `now` is recorded, after a record at `last`.
+    pub(super) fn due(
+        &self,
+        now: Moment,
+        last: Option<(i64, Option<f64>)>,
+        is_wall_due: impl FnOnce(u64) -> bool,
+    ) -> Due {
+        let is_due = match &self.sampling {
+            Sampling::All => true,
+            Sampling::Iterations(interval) => {
+                i128::from(now.iteration).rem_euclid(i128::from(*interval).max(1)) == 0
+            }
+            Sampling::Time(interval) => match (now.time, last.and_then(|(_, time)| time)) {
+                (Some(now), Some(last)) => ticks(now, *interval) > ticks(last, *interval),
+                _ => true,
+            },
+            Sampling::Wall(interval) => is_wall_due(*interval),
+            Sampling::ChangeOf(_) => return Due::IfChanged,
+            Sampling::Predicate => {
+                self.predicate.as_ref().is_some_and(|asks| asks(now.iteration, now.time))
+            }
+        };
+        if is_due { Due::Yes } else { Due::No }
+    }
+}
+
+/// How many whole intervals fit into `time`.
+fn ticks(time: f64, interval: f64) -> f64 {
+    let (exact, near) = (time / interval, (time / interval).round());
+    let tolerance = (NEAR.0 + exact.abs() * NEAR.1).min(NEAR.2);
+    if (exact - near).abs() <= tolerance { near } else { exact.floor() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does a sum of steps meet each interval once, whatever rounding does?
+    #[test]
+    fn steps_of_a_tenth_meet_every_interval() {
+        let every = Every::time(0.5);
+        let (mut time, mut last, mut taken) = (0.0f64, None, Vec::new());
+        for iteration in 0..1_000_000i64 {
+            let now = Moment { iteration, time: Some(time) };
+            if every.due(now, last, |_| false) == Due::Yes {
+                last = Some((iteration, Some(time)));
+                taken.push(iteration);
+            }
+            time += 0.1;
+        }
+        let each_fifth = (0..1_000_000).step_by(5);
+        assert!(taken.iter().copied().eq(each_fifth), "{} taken", taken.len());
+    }
+
+    /// Are iterations below zero and the largest interval counted right?
+    #[test]
+    fn intervals_of_iterations_go_below_zero() {
+        let is_due = |interval, iteration| {
+            let now = Moment { iteration, time: None };
+            Every::iterations(interval).due(now, None, |_| false) == Due::Yes
+        };
+        assert!(is_due(3, -3) && is_due(3, 0) && !is_due(3, -2) && !is_due(3, 4));
+        assert!(is_due(u64::MAX, 0) && !is_due(u64::MAX, i64::MAX) && !is_due(u64::MAX, i64::MIN));
+    }
+}

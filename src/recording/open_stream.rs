@@ -1,0 +1,105 @@
+//! A stream that is being recorded: what it takes, and how far it is.
+
+use super::every::{Due, Every, Moment};
+use super::recorded::Recorded;
+use super::tally::{ChunkLimits, Counted, Span, Tally};
+use crate::digest::Digest;
+use crate::engine::Store;
+use crate::error::{Error, Result};
+use crate::format::column::{Field, Schema, Value, cells_len, row_payload};
+use crate::ids::StreamId;
+
+/// One stream of a running recording.
+#[derive(Debug)]
+pub(super) struct OpenStream {
+    pub id: StreamId,
+    pub name: String,
+    pub schema: Schema,
+    pub limits: ChunkLimits,
+    pub every: Every,
+    /// The field that it watches, of the recording's schema.
+    pub watched: Option<Field>,
+    pub tally: Tally,
+    /// What the last record saw of the watched field.
+    seen: Option<Digest>,
+    /// When the last record was taken, by the disk's monotonic clock.
+    taken_nanos: Option<u64>,
+}
+
+/// What only sampling needs to know of a record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sampled {
+    pub seen: Option<Digest>,
+    pub taken_nanos: Option<u64>,
+}
+
+impl OpenStream {
+    /// A stream without a record.
+    pub fn new(
+        id: StreamId,
+        name: String,
+        schema: Schema,
+        limits: ChunkLimits,
+        every: Every,
+        watched: Option<Field>,
+    ) -> Self {
+        let tally = Tally::new(0, None);
+        Self { id, name, schema, limits, every, watched, tally, seen: None, taken_nanos: None }
+    }
+
+    /// Goes on behind the records that the stream has, of which `last` is the last sealed one. Returns
+    /// the full chunks among those that are not sealed.
+    #[expect(dead_code, reason = "resuming is what needs it")]
+    pub fn prime(&mut self, store: &Store, last: Option<(i64, Option<f64>)>) -> Result<Vec<Span>> {
+        let end = store.tail_end(self.id)?;
+        self.tally = Tally::new(end.sealed_upto.0, last);
+        let mut full = Vec::new();
+        for payload in store.tail_payloads(self.id, end.sealed_upto.0..end.next.0)? {
+            let bytes = store.payload_bytes(&payload)?;
+            let mut values: Vec<Value<'_>> = Vec::new();
+            let (iteration, time) = row_payload::decode(&self.schema, &bytes, &mut values)
+                .map_err(|e| e.told_of("resume", format!("stream {:?}", self.name)))?;
+            let (len, cells_len) = (bytes.len() as u64, cells_len(&values));
+            let counted = Counted { iteration, time, len, cells_len };
+            full.extend(self.tally.add(&self.limits, counted));
+        }
+        Ok(full)
+    }
+
+    /// Whether it records the observation at `now`.
+    pub fn due(&self, now: Moment, nanos: &mut dyn FnMut() -> u64) -> Due {
+        let is_wall_due = |interval| match self.taken_nanos {
+            Some(taken) => nanos().saturating_sub(taken) >= interval,
+            None => true,
+        };
+        self.every.due(now, self.tally.last(), is_wall_due)
+    }
+
+    /// Whether the watched field is another one than the last record saw.
+    pub fn has_changed(&self, seen: Digest) -> bool {
+        self.seen != Some(seen)
+    }
+
+    /// Whether a record at `now` can come behind the last one, or behind `before` in the same group.
+    pub fn check_order(&self, now: Moment, before: Option<Moment>) -> Result<()> {
+        let last = before.map(|m| (m.iteration, m.time)).or(self.tally.last());
+        let place = || format!("stream {:?}", self.name);
+        if let Some((last, _)) = last.filter(|(last, _)| now.iteration <= *last) {
+            let cause = format!("iteration {} does not follow {last}", now.iteration);
+            return Err(Error::invalid("append", place(), cause));
+        }
+        let last = last.and_then(|(_, time)| time);
+        self.schema.check_time(last, now.time).map_err(|e| e.told_of("append", place()))
+    }
+
+    /// Counts an accepted record; returns the chunk that is full by it, if there is one.
+    pub fn count(&mut self, recorded: &Recorded) -> Option<Span> {
+        if recorded.sampled.seen.is_some() {
+            self.seen = recorded.sampled.seen;
+        }
+        if recorded.sampled.taken_nanos.is_some() {
+            self.taken_nanos = recorded.sampled.taken_nanos;
+        }
+        self.tally.add(&self.limits, recorded.counted)
+    }
+}
