@@ -65,12 +65,18 @@ impl Ground {
         Self { disk, manifest: Arc::new(manifest), limits: options.limits.clone() }
     }
 
-    fn file(disk: Arc<dyn Disk>, root: &Path, manifest: Manifest, options: &Options) -> Self {
+    fn file(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        manifest: Manifest,
+        options: &Options,
+    ) -> Result<Self> {
         let manifest = Arc::new(manifest);
         let disk = Arc::new(BodyDisk::new(disk, root, Arc::clone(&manifest)));
+        disk.settle_room()?;
         // Zeros ahead of a journal would be rows for nothing.
         let limits = Limits { journal_prewrite_bytes: 0, ..options.limits.clone() };
-        Self { disk, manifest, limits }
+        Ok(Self { disk, manifest, limits })
     }
 }
 
@@ -142,7 +148,7 @@ pub(super) fn open(
     }
     disk.mark(Step::OpenManifest);
     let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..open.clone() })?;
-    let ground = Ground::file(disk, root, manifest, options);
+    let ground = Ground::file(disk, root, manifest, options)?;
     // Opening commits: on a full disk it needs the room that the ballast keeps.
     let ballast = Ballast::open(&ground.disk, root, &ground.limits)?;
     ballast.before_commit(&ground.disk, root, &ground.limits)?;
@@ -165,7 +171,7 @@ pub(super) fn open_read_only(
 ) -> Result<Ground> {
     let open = Open { single_file: true, ..open.clone() };
     let manifest = Manifest::open_read_only(&disk, root, &open)?;
-    Ok(Ground::file(disk, root, manifest, options))
+    Ground::file(disk, root, manifest, options)
 }
 
 /// Who holds the file, for the message of a refused opening: it stands in the file itself.

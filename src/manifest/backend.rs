@@ -8,19 +8,34 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::halt::Halt;
+use super::refit::Passing;
 use crate::vfs::{File, LockRange, Sharing, read_exact_at, write_all_at};
+
+/// The ranges that a backend has locked.
+pub(super) type Taken = Arc<Mutex<Vec<LockRange>>>;
 
 /// redb's view of the manifest file.
 #[derive(Debug)]
 pub(super) struct Backend {
     file: Arc<dyn File>,
     halt: Arc<Halt>,
-    held: Mutex<Vec<LockRange>>,
+    held: Taken,
+    passing: Arc<Passing>,
 }
 
 impl Backend {
     pub(super) fn new(file: Arc<dyn File>, halt: Arc<Halt>) -> Self {
-        Self { file, halt, held: Mutex::new(Vec::new()) }
+        Self::passed(file, halt, Arc::default())
+    }
+
+    /// One that leaves to `passing` what the next one of the same file takes over.
+    pub(super) fn passed(file: Arc<dyn File>, halt: Arc<Halt>, passing: Arc<Passing>) -> Self {
+        Self { file, halt, held: Taken::default(), passing }
+    }
+
+    /// The ranges that it has locked, also once redb has it.
+    pub(super) fn taken(&self) -> Taken {
+        Arc::clone(&self.held)
     }
 
     fn take(&self, range: LockRange, sharing: Sharing, wait: bool) -> Result<bool, BackendError> {
@@ -73,7 +88,11 @@ impl StorageBackend for Backend {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.halt.may_write()?;
-        self.file.set_len(len)
+        let now = self.file.len()?;
+        match self.passing.cut_to(now, len) {
+            Some(len) if len != now || len == 0 => self.file.set_len(len),
+            _ => Ok(()),
+        }
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -83,12 +102,17 @@ impl StorageBackend for Backend {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.halt.may_write()?;
+        self.passing.wrote(data.len() as u64);
         write_all_at(&*self.file, data, offset)
     }
 
     fn close(&self) -> io::Result<()> {
         // G18: the parent's locks are the same open file's; a child that let go would free them.
         if self.halt.may_read().is_err() {
+            return Ok(());
+        }
+        if self.passing.keeps_locks() {
+            self.passing.leave(std::mem::take(&mut *self.held.lock()));
             return Ok(());
         }
         let mut first = Ok(());

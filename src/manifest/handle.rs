@@ -1,17 +1,18 @@
 //! A handle on an open manifest: reading, writing, closing, and what it answers meanwhile.
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use redb::{Database, ReadOnlyDatabase, ReadableDatabase};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::body::Pending;
+use super::body::{self, Pending};
 use super::changes::{Changes, RowKey};
 use super::commit::{self, Committed};
 use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
 use super::read::Snapshot;
+use super::refit::Passing;
 use super::rows::MetaRow;
 use super::turn::{Turns, Waits};
 use super::write::Write;
@@ -43,6 +44,11 @@ pub struct Manifest {
     /// Where other processes write as well.
     turns: Option<Turns>,
     changes: Changes,
+    /// What redb's handle leaves to the next one when the file is given another length.
+    passing: Arc<Passing>,
+    cache: usize,
+    /// Held by every snapshot.
+    readers: Arc<()>,
 }
 
 impl std::fmt::Debug for Manifest {
@@ -66,11 +72,19 @@ impl Manifest {
             pending: Arc::default(),
             turns: None,
             changes: Changes::new(facts.counters.commit_seq),
+            passing: Arc::default(),
+            cache: 0,
+            readers: Arc::default(),
         }
     }
 
     pub(super) fn with_turns(mut self, turns: Option<Turns>) -> Self {
         self.turns = turns;
+        self
+    }
+
+    pub(super) fn with_passing(mut self, passing: Arc<Passing>, cache: usize) -> Self {
+        (self.passing, self.cache) = (passing, cache);
         self
     }
 
@@ -91,7 +105,7 @@ impl Manifest {
     pub fn read(&self) -> Result<Snapshot> {
         self.halt.check("read")?;
         // Not `read`: a snapshot taken inside `write` must not wait for a `close` that waits for it.
-        let handle = self.handle.try_read();
+        let handle = self.opened();
         let txn = match handle.as_deref().and_then(Option::as_ref) {
             Some(Handle::Writer(db) | Handle::Copied(db, _)) => {
                 self.halt.guard("read", || db.begin_read())
@@ -99,7 +113,7 @@ impl Manifest {
             Some(Handle::Shared(db)) => self.halt.guard("read", || db.begin_read()),
             None => return Err(closed("read", self.halt.path())),
         }?;
-        Ok(Snapshot::new(txn, self.halt.clone()))
+        Ok(Snapshot::new(txn, self.halt.clone()).held_by(&self.readers))
     }
 
     /// Runs `change` in a transaction and commits it, as `owner` unless it is `None`. While it
@@ -127,7 +141,7 @@ impl Manifest {
 
     fn with_writer<T>(&self, act: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         self.halt.check("write")?;
-        let handle = self.handle.try_read();
+        let handle = self.opened();
         match handle.as_deref().and_then(Option::as_ref) {
             Some(Handle::Writer(db)) => act(db),
             Some(_) => {
@@ -228,7 +242,7 @@ impl Manifest {
 
     /// Whether this handle writes.
     pub fn is_writer(&self) -> bool {
-        matches!(self.handle.try_read().as_deref(), Some(Some(Handle::Writer(_))))
+        matches!(self.opened().as_deref(), Some(Some(Handle::Writer(_))))
     }
 
     /// Whether some process has the manifest open for writing.
@@ -269,6 +283,42 @@ impl Manifest {
         self.halt.path()
     }
 
+    /// What is open, for as long as the guard lives; waits while redb is opened anew.
+    fn opened(&self) -> Option<RwLockReadGuard<'_, Option<Handle>>> {
+        loop {
+            let handle = self.handle.try_read();
+            if handle.is_some() || !self.passing.is_under_way() {
+                return handle;
+            }
+            self.passing.wait();
+        }
+    }
+
+    pub(super) fn handle(&self) -> &RwLock<Option<Handle>> {
+        &self.handle
+    }
+
+    pub(super) fn halt(&self) -> &Arc<Halt> {
+        &self.halt
+    }
+
+    pub(super) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    pub(super) fn passing(&self) -> &Arc<Passing> {
+        &self.passing
+    }
+
+    pub(super) fn cache(&self) -> usize {
+        self.cache
+    }
+
+    /// Whether a snapshot of this handle lives.
+    pub(super) fn is_read_here(&self) -> bool {
+        Arc::strong_count(&self.readers) > 1
+    }
+
     /// The last commit that this handle knows of.
     pub fn commit_seq(&self) -> CommitSeq {
         CommitSeq(self.last.load(Ordering::Acquire))
@@ -307,8 +357,7 @@ impl Manifest {
 
     /// Whether a killed writer left the store, and this handle reads what was recovered in memory.
     pub fn is_recovered_copy(&self) -> bool {
-        let handle = self.handle.try_read();
-        matches!(handle.as_deref(), Some(Some(Handle::Copied(..))))
+        matches!(self.opened().as_deref(), Some(Some(Handle::Copied(..))))
     }
 
     /// Closes the manifest: the next opening has nothing to recover. Snapshots end with it. A
@@ -333,6 +382,9 @@ impl Manifest {
         let closed = match taken {
             Some(Handle::Writer(db)) => {
                 self.halt.disk().mark(Step::CloseManifest);
+                if self.meta.single_file {
+                    self.passing.spare(self.len_bytes().map_or(0, body::spare_bytes));
+                }
                 self.halt.guard("close", || db.close())
             }
             Some(Handle::Shared(db)) => self.halt.guard("close", || db.close()),

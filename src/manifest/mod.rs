@@ -39,6 +39,7 @@ mod key;
 mod newborn;
 mod open;
 mod read;
+mod refit;
 mod row;
 mod rows;
 mod settle;

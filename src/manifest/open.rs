@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::backend::{Backend, lock_range};
+use super::backend::{Backend, Taken, lock_range};
 use super::body::lock_file;
 use super::copy::Copy;
 use super::examine::{Facts, Served, check_header, classify, examine, find};
@@ -14,6 +14,7 @@ use super::halt::{Halt, catch, from_panic, from_redb};
 use super::handle::{Handle, Manifest};
 use super::head::Witness;
 use super::read::Snapshot;
+use super::refit::Passing;
 use super::turn::{LockedOut, Turns};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
@@ -129,8 +130,10 @@ impl Manifest {
         let halt = Halt::new(disk, path);
         let check = open.check_integrity.applies(len);
         let facts = examine(&file, &halt, open, check, false, Served::Written)?;
-        let db = open_writer(&file, &halt, turns.as_ref(), open)?;
-        Ok(Self::new(Handle::Writer(db), halt, file, facts).with_turns(turns))
+        let passing = Arc::default();
+        let (db, _) = open_writer(&file, &halt, turns.as_ref(), open.cache(), &passing)?;
+        let made = Self::new(Handle::Writer(db), halt, file, facts);
+        Ok(made.with_turns(turns).with_passing(passing, open.cache()))
     }
 
     /// Opens beside processes that write. They vouch for the file: what the first of them synced
@@ -160,7 +163,7 @@ impl Manifest {
             true => Arc::new(FreshFile::new(file)),
             false => file,
         };
-        let db = open_writer(&file, &halt, Some(&turns), open)?;
+        let (db, _) = open_writer(&file, &halt, Some(&turns), open.cache(), &Arc::default())?;
         let txn = halt.guard("open", || db.begin_read())?;
         let facts = classify(&Snapshot::new(txn, halt.clone()), open, false, halt.path())?;
         Ok(Self::new(Handle::Writer(db), halt, file, facts).with_turns(Some(turns)))
@@ -265,12 +268,14 @@ fn lock_out_writers(
     }
 }
 
-fn open_writer(
+/// Opens for writing; also returns what was locked for it.
+pub(super) fn open_writer(
     file: &Arc<dyn File>,
     halt: &Arc<Halt>,
     turns: Option<&Turns>,
-    open: &Open,
-) -> Result<Database> {
+    cache: usize,
+    passing: &Arc<Passing>,
+) -> Result<(Database, Taken)> {
     let mode = match turns {
         Some(turns) => {
             turns.admit(halt.path())?;
@@ -278,12 +283,12 @@ fn open_writer(
         }
         None => ConcurrencyMode::SingleWriter,
     };
-    halt.guard("open", || {
-        Builder::new()
-            .set_cache_size(open.cache())
-            .set_concurrency_mode(mode)
-            .create_with_backend(Backend::new(file.clone(), halt.clone()))
-    })
+    let backend = Backend::passed(file.clone(), halt.clone(), Arc::clone(passing));
+    let taken = backend.taken();
+    let db = halt.guard("open", || {
+        Builder::new().set_cache_size(cache).set_concurrency_mode(mode).create_with_backend(backend)
+    })?;
+    Ok((db, taken))
 }
 
 /// Opens beside a writer; `None` when a killed one left the file, and nobody has recovered it.

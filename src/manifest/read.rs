@@ -201,6 +201,8 @@ pub struct Snapshot {
     tables: [OnceLock<ReadOnlyTable<Bytes, Bytes>>; Table::ALL.len()],
     txn: ReadTransaction,
     halt: Arc<Halt>,
+    /// Tells the handle that it is read.
+    reader: Option<Arc<()>>,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -211,7 +213,13 @@ impl std::fmt::Debug for Snapshot {
 
 impl Snapshot {
     pub(super) fn new(txn: ReadTransaction, halt: Arc<Halt>) -> Self {
-        Self { tables: [const { OnceLock::new() }; Table::ALL.len()], txn, halt }
+        Self { tables: [const { OnceLock::new() }; Table::ALL.len()], txn, halt, reader: None }
+    }
+
+    /// The same; `readers` are counted by whoever made it.
+    pub(super) fn held_by(mut self, readers: &Arc<()>) -> Self {
+        self.reader = Some(Arc::clone(readers));
+        self
     }
 
     pub(super) fn halt(&self) -> &Halt {

@@ -118,6 +118,12 @@ pub trait File: Debug + Send + Sync {
     fn allocated(&self) -> io::Result<u64> {
         self.len()
     }
+    /// Gives storage to the `len` bytes from `offset` on where they have none, and changes no byte:
+    /// writing there needs no space any more. `false` where the file system cannot promise that.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        let _ = (offset, len);
+        Ok(false)
+    }
     /// Who it is; fails once the file has been removed only where the platform says so.
     fn identity(&self) -> io::Result<Identity>;
     /// Reads at `offset`; may be short, 0 at the end.

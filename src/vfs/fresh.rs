@@ -37,6 +37,10 @@ impl File for FreshFile {
         self.file.allocated()
     }
 
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.file.allocate(offset, len)
+    }
+
     fn identity(&self) -> io::Result<Identity> {
         self.file.identity()
     }

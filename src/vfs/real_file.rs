@@ -87,6 +87,24 @@ fn evict(_file: &fs::File, _offset: u64, _len: u64) -> io::Result<()> {
     Ok(())
 }
 
+#[cfg(target_os = "linux")]
+fn allocate(file: &fs::File, offset: u64, len: u64) -> io::Result<bool> {
+    use nix::errno::Errno;
+    use nix::fcntl::{FallocateFlags, fallocate};
+    let bounds = i64::try_from(offset).and_then(|offset| Ok((offset, i64::try_from(len)?)));
+    let (offset, len) = bounds.map_err(io::Error::other)?;
+    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, offset, len) {
+        Ok(()) => Ok(true),
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &fs::File, _offset: u64, _len: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
 impl File for RealFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
@@ -96,6 +114,10 @@ impl File for RealFile {
         // The unit of this count, whatever the file system's blocks are.
         const UNIT_BYTES: u64 = 512;
         Ok(self.file.metadata()?.blocks().saturating_mul(UNIT_BYTES))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        allocate(&self.file, offset, len)
     }
 
     fn identity(&self) -> io::Result<Identity> {

@@ -333,6 +333,10 @@ impl File for TraceFile {
         self.inner.allocated()
     }
 
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.inner.allocate(offset, len)
+    }
+
     fn identity(&self) -> io::Result<Identity> {
         self.inner.identity()
     }

@@ -5,12 +5,4 @@
 mod backup;
 mod checkpoint;
 mod compact;
-mod fork;
-mod one_file;
-mod pack;
-mod power;
-mod road;
-mod sealer;
-mod single;
-mod support;
-mod threads;
+mod no_space;

@@ -116,6 +116,55 @@ fn g16_a_full_disk_refuses_intake_and_gives_space_back() {
     assert!(store.accounts().unwrap().are_closed());
 }
 
+/// The same in one file, without a free byte: another process has taken the last one. (G16)
+#[test]
+fn g16_a_single_file_on_a_full_disk_gives_space_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs"];
+    let Some(tiny) = Mounted::new(&dir.path().join("tiny"), &args) else { return };
+    let (root, hog) = (tiny.0.join("run.stone"), tiny.0.join("hog"));
+    let opening = || {
+        let mut limits = crate::content::limits();
+        limits.ballast_bytes = 128 << 10;
+        limits.low_water_bytes = 512 << 10;
+        options(RealDisk::new()).limits(limits).layout(sealstone::Layout::SingleFile)
+    };
+    let mut store = opening().create(&root).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    let append = |store: &Store, from: u64, to: u64| {
+        let group = (from..to).map(|n| Append { stream, payload: record(stream, n) });
+        store.append(group.collect()).and_then(|_| store.barrier())
+    };
+    append(&store, 0, 20).unwrap();
+    for round in 0..6 {
+        let (mut leases, full) = fill(&store, round * 1000);
+        assert_eq!(full.kind(), ErrorKind::DiskFull, "round {round}: {full:?}");
+        assert!(leases.len() > 60, "round {round}: only {} fitted", leases.len());
+        let mut others = std::fs::OpenOptions::new().create(true).append(true).open(&hog).unwrap();
+        while std::io::Write::write(&mut others, &[7; 4096]).is_ok_and(|took| took > 0) {}
+        let free = sealstone::vfs::Disk::space(&*RealDisk::new(), &root).unwrap().free;
+        assert_eq!(free, 0, "round {round}");
+        let refused = append(&store, 20, 21).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::DiskFull, "round {round}: {refused:?}");
+        if round % 3 == 1 {
+            store.close().unwrap();
+            while std::io::Write::write(&mut others, &[7; 4096]).is_ok_and(|took| took > 0) {}
+            store = opening().open(&root).unwrap();
+        }
+        let gone: Vec<_> = leases.drain(..).map(Thing::Lease).collect();
+        store.retire(&gone, "the disk is full").unwrap();
+        store.reclaim(Budget::default()).unwrap();
+        assert!(store.health().halted.is_none(), "round {round}: {:?}", store.health());
+        // The hog stays: what is inside the file is room.
+        append(&store, 20 + round, 21 + round).unwrap();
+    }
+    let _ = std::fs::remove_file(hog);
+    store.close().unwrap();
+    let store = opening().open(&root).unwrap();
+    assert_eq!(verify(&store, &store.view(stream).unwrap()), Ok(26));
+    assert!(store.accounts().unwrap().are_closed());
+}
+
 /// On a file system that cannot be written: does a reader read, and is a writer refused? (G20)
 #[test]
 fn g20_a_store_on_a_read_only_mount_is_read() {

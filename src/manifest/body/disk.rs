@@ -58,18 +58,10 @@ impl Bodies {
             self.commit(Step::BodyCommit)?;
         }
         let wanted = self.pending.bytes().saturating_add(more).saturating_mul(2);
-        let reserve = Room::reserve(self.manifest.len_bytes().map_err(io::Error::other)?);
-        let wanted = wanted.saturating_add(reserve);
-        let space = self.under.space(&self.root)?;
-        if space.free >= wanted {
-            return Ok(());
+        match self.room.find(&self.manifest, wanted).map_err(io::Error::other)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::StorageFull.into()),
         }
-        // All of it may go where the file has no blocks yet.
-        let holes = Room::holes(&self.manifest).map_err(io::Error::other)?;
-        if holes <= space.free && self.with_room_inside(space)?.free >= wanted {
-            return Ok(());
-        }
-        Err(io::ErrorKind::StorageFull.into())
     }
 
     /// G16: pages that were given back are free, although the file system does not know.
@@ -184,6 +176,21 @@ impl BodyDisk {
             room: Room::default(),
         };
         Self { bodies: Arc::new(bodies) }
+    }
+
+    /// Gives storage to every page that the file has, or cuts off what finds none: after a crash in
+    /// a growth, and before the first commit of an opening.
+    ///
+    /// # Durability
+    /// The length is durable; no row changes.
+    ///
+    /// # Errors
+    /// Those of the disk and of opening the manifest anew.
+    pub fn settle_room(&self) -> Result<()> {
+        match self.bodies.may_write {
+            true => self.bodies.room.settle(&self.bodies.manifest),
+            false => Ok(()),
+        }
     }
 
     fn target(&self, path: &Path) -> Target {

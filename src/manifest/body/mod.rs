@@ -30,3 +30,4 @@ pub use disk::{BodyDisk, Books};
 pub use lock::lock_file;
 pub(super) use lock::{AROUND_THE_STORES_LOCK, lock_open_file};
 pub(super) use pending::Pending;
+pub(super) use room::spare_bytes;

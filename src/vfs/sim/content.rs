@@ -175,6 +175,17 @@ impl Content {
         }
     }
 
+    /// Gives pages of zeros to what has none between `offset` and `offset + len`.
+    pub(super) fn allocate(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.len);
+        for page in split(offset).0..end.div_ceil(PAGE as u64) {
+            if self.page(page).is_none() {
+                self.allocated += 1;
+                *self.slot(page) = Some(Arc::clone(&ZEROS));
+            }
+        }
+    }
+
     /// Cuts or grows with a hole.
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {

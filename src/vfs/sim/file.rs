@@ -122,6 +122,22 @@ impl File for SimFile {
         Ok(world.tree.content(self.inode)?.pages() * super::content::PAGE as u64)
     }
 
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        let (mut world, twist) = self.begin(Operation::Write)?;
+        self.writable(libc::EBADF)?;
+        if let Some(twist) = twist.filter(|twist| twist.kind == FaultKind::EnospcUntilFreed) {
+            world.faults.fire(twist, Operation::Write, &self.path);
+            world.fill_up();
+        }
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        // All of it or nothing.
+        if len == 0 || world.fitting(self.inode, offset, len)? < len {
+            return if len == 0 { Ok(true) } else { Err(refusal(libc::ENOSPC)) };
+        }
+        world.tree.change(self.inode, |content| content.allocate(offset, len as u64))?;
+        Ok(true)
+    }
+
     fn identity(&self) -> io::Result<Identity> {
         self.shared.world.lock().alive(self.pid)?;
         Ok(Identity { device: DEVICE, inode: self.inode })

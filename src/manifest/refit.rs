@@ -1,0 +1,215 @@
+//! Another length for a file that stays open: redb is closed, the file is cut or given room with
+//! storage under it, and redb opens it again. No lock is let go meanwhile.
+//!
+//! ```text
+//!   close redb      its cut of the free end is noted and not made; its locks stay
+//!   the new length  where redb's pages end, and as much more as is wanted: with storage, synced
+//!   open redb       it takes the length that the file has for its own; locks that it leaves go
+//! ```
+//! redb makes its file twice as long when it grows, without storage, and fails inside a commit
+//! where that is missing. Room that was made before is used first.
+//!
+//! A crash anywhere leaves a file that was closed, of its own length or longer: both open.
+
+use parking_lot::Mutex;
+use redb::Database;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::handle::{Handle, Manifest};
+use super::open::open_writer;
+use crate::error::{Error, Result};
+use crate::vfs::LockRange;
+
+/// redb's page: a length is a multiple of it.
+const PAGE_BYTES: u64 = 4096;
+/// How long readers and transactions that are under way are waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What one backend of a file leaves to the next.
+#[derive(Debug, Default)]
+pub(super) struct Passing {
+    state: Mutex<State>,
+    written: AtomicU64,
+    /// Held while redb is opened anew, and whether it is.
+    gate: Mutex<()>,
+    is_under_way: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ending: Ending,
+    held: Vec<LockRange>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// As redb says.
+    #[default]
+    Plain,
+    /// The file is cut to so many bytes more than redb says.
+    Spare(u64),
+    /// The file stays as it is, its locks too; where redb would cut it.
+    Passed(Option<u64>),
+}
+
+impl Passing {
+    /// To which length the file of `now` bytes goes when redb says `len`; `None` leaves it.
+    pub(super) fn cut_to(&self, now: u64, len: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        match &mut state.ending {
+            Ending::Spare(bytes) if len < now => {
+                Some(now.min(len.saturating_add(*bytes / PAGE_BYTES * PAGE_BYTES)))
+            }
+            Ending::Passed(cut) if len < now => {
+                *cut = Some(len);
+                None
+            }
+            _ => Some(len),
+        }
+    }
+
+    pub(super) fn keeps_locks(&self) -> bool {
+        matches!(self.state.lock().ending, Ending::Passed(_))
+    }
+
+    pub(super) fn leave(&self, held: Vec<LockRange>) {
+        self.state.lock().held = held;
+    }
+
+    pub(super) fn wrote(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that redb wrote so far: it never takes more pages than it writes.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether redb is being opened anew.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Acquire)
+    }
+
+    /// Returns when it was.
+    pub(super) fn wait(&self) {
+        drop(self.gate.lock());
+    }
+
+    fn set(&self, ending: Ending) {
+        self.state.lock().ending = ending;
+    }
+
+    /// Leaves `bytes` of free pages at the end of the file when redb closes it.
+    pub(super) fn spare(&self, bytes: u64) {
+        self.set(Ending::Spare(bytes));
+    }
+}
+
+/// What there is behind the end of the pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Behind {
+    /// Space for it: on the disk, and under the file already.
+    pub(super) free: u64,
+    /// What the file had there, with storage or without.
+    pub(super) had: u64,
+}
+
+/// What a file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refitted {
+    /// It ends where redb's pages end, and so many bytes behind them, all with storage.
+    To(u64),
+    /// Somebody reads it or writes it; nothing was done.
+    Busy,
+}
+
+impl Manifest {
+    /// Ends the file where its pages end, and gives it as much more as `more` says: of the space that
+    /// is free then, and of what the file had behind that end until now. Snapshots of this handle
+    /// stand in the way; those of other processes do not.
+    ///
+    /// # Errors
+    /// Those of closing and opening, and of the disk: the handle halted, and reopening finds
+    /// everything. `Halted`, `Forked`, `Closed`.
+    pub(super) fn refit(&self, more: impl FnOnce(Behind) -> u64) -> Result<Refitted> {
+        self.halt().check("write")?;
+        let _alone = self.passing().gate.lock();
+        self.passing().is_under_way.store(true, Ordering::Release);
+        let done = self.refit_alone(more);
+        self.passing().is_under_way.store(false, Ordering::Release);
+        done
+    }
+
+    fn refit_alone(&self, more: impl FnOnce(Behind) -> u64) -> Result<Refitted> {
+        let Some(mut handle) = self.handle().try_write_for(PATIENCE) else {
+            return Ok(Refitted::Busy);
+        };
+        if self.is_read_here() || self.is_shared() {
+            return Ok(Refitted::Busy);
+        }
+        let db = match handle.take() {
+            Some(Handle::Writer(db)) => db,
+            other => {
+                *handle = other;
+                return Ok(Refitted::Busy);
+            }
+        };
+        let passing = self.passing();
+        passing.set(Ending::Passed(None));
+        let opened = self.reopened(db, more);
+        passing.set(Ending::Plain);
+        let (db, room) = opened?;
+        *handle = Some(Handle::Writer(db));
+        Ok(Refitted::To(room))
+    }
+
+    fn reopened(&self, db: Database, more: impl FnOnce(Behind) -> u64) -> Result<(Database, u64)> {
+        self.halt().guard("close", || db.close())?;
+        let room = self.relength(more).inspect_err(|e| self.stop(e))?;
+        let left = std::mem::take(&mut self.passing().state.lock().held);
+        // What the next one takes it has already; what it does not take goes.
+        self.passing().set(Ending::Plain);
+        let (db, taken) =
+            open_writer(self.file(), self.halt(), None, self.cache(), self.passing())?;
+        for range in left.into_iter().filter(|range| !taken.lock().contains(range)) {
+            self.file().unlock(range).map_err(|e| {
+                let error = Error::io("unlock", self.path().display(), e);
+                self.stop(&error);
+                error
+            })?;
+        }
+        Ok((db, room))
+    }
+
+    /// Gives the closed file its length.
+    fn relength(&self, more: impl FnOnce(Behind) -> u64) -> Result<u64> {
+        let fail = |operation| move |e| Error::io(operation, self.path().display(), e);
+        let (file, now) = (self.file(), self.len_bytes()?);
+        let ends = match self.passing().state.lock().ending {
+            Ending::Passed(Some(cut)) => cut,
+            _ => now,
+        };
+        let space = self.disk().space(self.path()).map_err(fail("measure"))?;
+        // What lies behind the end has storage already, or gives back none.
+        let holes = now.saturating_sub(self.allocated_bytes()?);
+        let had = now.saturating_sub(ends);
+        let free = space.free.saturating_add(had.saturating_sub(holes));
+        let room = more(Behind { free, had }).min(free) / PAGE_BYTES * PAGE_BYTES;
+        let target = ends.saturating_add(room);
+        if target != now {
+            file.set_len(target).map_err(fail("resize"))?;
+        }
+        let room = match file.allocate(0, target) {
+            Ok(true) => room,
+            // Pages without storage are worse than none: a commit would count on them.
+            Ok(false) | Err(_) => {
+                file.set_len(ends).map_err(fail("resize"))?;
+                0
+            }
+        };
+        // A header that tells of a length may not be durable before it is.
+        file.sync_data().map_err(fail("sync"))?;
+        Ok(room)
+    }
+}
