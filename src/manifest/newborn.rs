@@ -100,6 +100,11 @@ impl Newborn {
         &self.tmp
     }
 
+    /// The disk on which it lies.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
     /// The file, open.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file

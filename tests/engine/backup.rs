@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealstone::check::{CheckOptions, check};
-use sealstone::engine::{BackupOptions, BackupProgress, Budget, Store, Thing};
+use sealstone::engine::{BackupOptions, BackupProgress, Budget, Options, Store, Thing};
 use sealstone::error::{ErrorKind, Result};
 use sealstone::format::layout;
 use sealstone::ids::{LeaseId, StreamId};
@@ -18,13 +18,18 @@ use sealstone::vfs::{Access, Disk, read_whole, write_all_at};
 
 use crate::support::{append, chunk, on, root, sim, small};
 
-fn to() -> PathBuf {
+pub fn to() -> PathBuf {
     PathBuf::from("/data/copy.stone")
 }
 
 /// A store with chunks, unsealed records, large payloads, a lease and a claim.
 fn busy(disk: &SimDisk) -> (Store, StreamId, LeaseId) {
-    let store = on(disk).create(root()).unwrap();
+    busy_in(on(disk))
+}
+
+/// The same, however it is opened.
+pub fn busy_in(options: Options) -> (Store, StreamId, LeaseId) {
+    let store = options.create(root()).unwrap();
     let stream = store.create_stream("s").unwrap();
     let lease = store.lease("test", "kept", None, &[]).unwrap();
     let contents = (0..6u8).map(|n| vec![n; 3_000 + usize::from(n)]).collect();
@@ -37,7 +42,7 @@ fn busy(disk: &SimDisk) -> (Store, StreamId, LeaseId) {
 }
 
 /// Everything in a stream, and the bytes of every leased object.
-fn shown(store: &Store, stream: StreamId) -> (u64, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+pub fn shown(store: &Store, stream: StreamId) -> (u64, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let view = store.view(stream).unwrap();
     let tail = view.tail.iter().map(|(_, p)| store.payload_bytes(p).unwrap()).collect();
     let snapshot = store.snapshot().unwrap();
@@ -49,7 +54,7 @@ fn shown(store: &Store, stream: StreamId) -> (u64, Vec<Vec<u8>>, Vec<Vec<u8>>) {
 }
 
 #[track_caller]
-fn assert_good(disk: &SimDisk, path: &Path) {
+pub fn assert_good(disk: &SimDisk, path: &Path) {
     let options = CheckOptions { disk: Some(Arc::new(disk.clone())), ..CheckOptions::default() };
     let report = check(path, &options, &mut |_| ControlFlow::Continue(())).unwrap();
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();

@@ -3,6 +3,17 @@
 #![cfg(feature = "sim")]
 
 mod backup;
+mod backup_file;
+mod backup_shared;
 mod checkpoint;
 mod compact;
+mod fork;
 mod no_space;
+mod one_file;
+mod pack;
+mod power;
+mod road;
+mod sealer;
+mod single;
+mod support;
+mod threads;

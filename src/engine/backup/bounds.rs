@@ -7,6 +7,7 @@
 //! prefix (G2, G3), and everything acknowledged before the snapshot lies in it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::engine::core::Core;
 use crate::engine::left::{Lasts, is_left, note_last};
@@ -19,6 +20,7 @@ use crate::format::layout;
 use crate::ids::{OwnerId, Sequence, StreamId};
 use crate::journal::{self, Payload, Record, Tail};
 use crate::manifest::{CountersRow, JournalRow, JournalState, Reading, Snapshot, StreamRow};
+use crate::vfs::Disk;
 
 /// Where the open journals of a snapshot end.
 #[derive(Debug, Default)]
@@ -29,8 +31,8 @@ pub(super) struct Bounds {
     pub(super) lasts: BTreeMap<(OwnerId, u64), Lasts>,
 }
 
-/// Reads every journal of `snapshot`. Nothing may remove one meanwhile.
-pub(super) fn read(core: &Core, snapshot: &Snapshot) -> Result<Bounds> {
+/// Reads every journal of `snapshot` on `disk`. Nothing may remove one meanwhile.
+pub(super) fn read(disk: &Arc<dyn Disk>, core: &Core, snapshot: &Snapshot) -> Result<Bounds> {
     let rows = in_order(snapshot)?;
     let is_aside = |(_, row): &(_, JournalRow)| matches!(row.state, JournalState::SetAside { .. });
     let mut known = Known {
@@ -42,7 +44,7 @@ pub(super) fn read(core: &Core, snapshot: &Snapshot) -> Result<Bounds> {
     let mut bounds = Bounds::default();
     for ((owner, n), row) in &rows {
         let mut lasts = Lasts::new();
-        let end = read_one(core, (*owner, *n), row, &mut known, &mut lasts)?;
+        let end = read_one((disk, core), (*owner, *n), row, &mut known, &mut lasts)?;
         if !is_left(snapshot, row.keeper)? {
             bounds.lasts.insert((*owner, *n), lasts);
         }
@@ -54,7 +56,7 @@ pub(super) fn read(core: &Core, snapshot: &Snapshot) -> Result<Bounds> {
 }
 
 fn read_one(
-    core: &Core,
+    (disk, core): (&Arc<dyn Disk>, &Core),
     (owner, n): (OwnerId, u64),
     row: &JournalRow,
     known: &mut Known<'_>,
@@ -65,7 +67,7 @@ fn read_one(
     let is_open = row.state == JournalState::Open;
     let (mut end, mut is_past) = (HEADER_BYTES as u64, false);
     let expected = expect(core, owner, n, row);
-    let scan = journal::scan(&*core.disk, &path, &expected, &mut |at, records| {
+    let scan = journal::scan(&**disk, &path, &expected, &mut |at, records| {
         for record in &records {
             if !known.explains(record)? && is_open {
                 is_past = true;

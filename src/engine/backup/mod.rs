@@ -7,6 +7,8 @@
 //!     ---> switch: the draft gets the manifest's name ---> HEAD ---> what is named no more goes
 //! ```
 //!
+//! A store that is one file is copied whole into another one each time (one_file).
+//!
 //! - Until the switch the target is the earlier backup, or no store; from it on, the new one. What
 //!   is added before is named by no row of the earlier one, and what is replaced begins with the
 //!   same bytes.
@@ -16,6 +18,7 @@
 
 mod bounds;
 mod copy;
+mod one_file;
 mod rows;
 mod run;
 mod staged;

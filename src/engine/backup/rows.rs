@@ -52,7 +52,7 @@ pub(super) fn draft(
 /// Rows from one call of progress to the next.
 const TOLD_EACH: u64 = 10_000;
 
-fn owner(key: &[u8], value: &[u8]) -> Result<Pass> {
+pub(super) fn owner(key: &[u8], value: &[u8]) -> Result<Pass> {
     let id = OwnerId::from_bytes(key)?;
     let row: OwnerRow = from_value(key, value)?;
     if row.ended.is_some() {
@@ -63,7 +63,12 @@ fn owner(key: &[u8], value: &[u8]) -> Result<Pass> {
     Ok(Pass::Changed(row_value(&id, &OwnerRow { ended, ..row })?))
 }
 
-fn journal(key: &[u8], value: &[u8], bounds: &Bounds, snapshot: &Snapshot) -> Result<Pass> {
+pub(super) fn journal(
+    key: &[u8],
+    value: &[u8],
+    bounds: &Bounds,
+    snapshot: &Snapshot,
+) -> Result<Pass> {
     let id = <(OwnerId, u64)>::from_bytes(key)?;
     let mut row: JournalRow = from_value(key, value)?;
     if let Some(lasts) = bounds.lasts.get(&id) {

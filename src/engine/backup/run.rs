@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bounds::{self, Bounds};
+use super::one_file;
 use super::rows::{self, Named};
 use super::staged::Staged;
 use super::target::Target;
@@ -77,8 +78,9 @@ pub(super) struct Job<'c, 'p> {
 }
 
 impl Store {
-    /// Makes `to` a whole store as this one stands now, or brings the earlier backup there up to
-    /// now: only sealed files that are missing there are copied. Works while the store is written,
+    /// Makes `to` a whole store as this one stands now, in the same layout, or brings the earlier
+    /// backup there up to now: only sealed files that are missing there are copied, and a store in
+    /// one file is copied whole. Works while the store is written,
     /// also from a reading handle in another process. Bytes that are retired meanwhile are given
     /// back only after it.
     ///
@@ -112,6 +114,9 @@ impl Store {
     ) -> Result<Backup> {
         let core: &Core = self.core();
         core.check_read("back up")?;
+        if core.manifest.meta().single_file {
+            return one_file::back_up(self, to.as_ref(), options, progress);
+        }
         let target = Target::open(core, to.as_ref(), options)?;
         // P1: whatever was acknowledged, or accepted, before the call.
         self.settle_journal()?;
@@ -144,9 +149,16 @@ impl Store {
     pub fn backup_estimate(&self, to: impl AsRef<Path>, options: &BackupOptions) -> Result<Backup> {
         let core: &Core = self.core();
         core.check_read("back up")?;
-        let target = Target::open(core, to.as_ref(), options)?;
+        let is_one_file = core.manifest.meta().single_file;
+        let target = match is_one_file {
+            true => Target::open_file(core, to.as_ref(), options)?,
+            false => Target::open(core, to.as_ref(), options)?,
+        };
         let snapshot = core.snapshot()?;
         target.check_past(&snapshot)?;
+        if is_one_file {
+            return one_file::planned(core, &target, &snapshot);
+        }
         let mut plan = Backup {
             commit: snapshot.counters()?.commit_seq,
             onto: target.earlier.as_ref().map(|earlier| earlier.commit),
@@ -173,7 +185,7 @@ impl Store {
     }
 
     /// Everything accepted by this handle is durable.
-    fn settle_journal(&self) -> Result<()> {
+    pub(super) fn settle_journal(&self) -> Result<()> {
         if self.inner.writer.is_some() { self.barrier() } else { Ok(()) }
     }
 
@@ -196,7 +208,7 @@ impl Job<'_, '_> {
     fn draft(&mut self, store: &Store) -> Result<std::path::PathBuf> {
         let snapshot = self.core.snapshot()?;
         self.target.check_past(&snapshot)?;
-        let bounds = bounds::read(self.core, &snapshot)?;
+        let bounds = bounds::read(&self.core.disk, self.core, &snapshot)?;
         store.keep_journals(&bounds)?;
         self.target.prepare()?;
         self.done.onto = self.target.earlier.as_ref().map(|earlier| earlier.commit);
@@ -253,17 +265,8 @@ impl Job<'_, '_> {
         let (disk, draft) = (Arc::clone(&self.target.disk), draft.to_owned());
         let staged: Arc<dyn Disk> = Arc::new(Staged { disk, manifest, draft });
         let store = self.target.opening(staged, self.core).open_read_only(&self.target.root)?;
-        self.compare(&store)?;
+        self.target.compare(&store, self.done.commit)?;
         Ok(store)
-    }
-
-    fn compare(&self, opened: &Store) -> Result<()> {
-        let (found, wanted) = (opened.core().manifest.commit_seq(), self.done.commit);
-        if found == wanted && opened.id() == self.target.store {
-            return Ok(());
-        }
-        let cause = format!("it opens at commit {found}, {wanted} was copied");
-        Err(Error::damage("verify", self.target.root.display(), cause))
     }
 
     /// The switch, and what follows it.
@@ -271,7 +274,7 @@ impl Job<'_, '_> {
         self.target.switch(draft, self.done.commit)?;
         let disk = Arc::clone(&self.target.disk);
         let made = self.target.opening(disk, self.core).open_read_only(&self.target.root)?;
-        self.compare(&made)?;
+        self.target.compare(&made, self.done.commit)?;
         self.done.files_removed = self.target.sweep(&made)?;
         made.close()
     }

@@ -22,8 +22,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, StoreId, UniqueId};
 use crate::manifest::{
-    CheckIntegrity, FileRow, JournalRow, Manifest, Open, OwnerRow, Reading, Snapshot, lock_out,
-    switch, write_head,
+    CheckIntegrity, FileRow, JournalRow, Manifest, Open, OwnerRow, Reading, Snapshot, lock_file,
+    lock_out, switch, write_head,
 };
 use crate::vfs::{Access, Disk, EntryKind, Held, Sharing, Step, read_whole, write_all_at};
 
@@ -63,20 +63,7 @@ impl Target {
     /// Looks at the target, locks it, and refuses what it may not be. Changes nothing.
     pub(super) fn open(core: &Core, to: &Path, options: &BackupOptions) -> Result<Self> {
         let disk = options.disk.clone().unwrap_or_else(|| Arc::clone(&core.disk));
-        let meta = core.manifest.meta();
-        if meta.single_file {
-            let cause = "the store is one file: a copy of it, made after a barrier, is a backup";
-            return refuse(ErrorKind::Unsupported, to, cause);
-        }
-        let mut target = Self {
-            disk,
-            root: to.to_owned(),
-            folders: meta.sealed_folders,
-            store: meta.store,
-            earlier: None,
-            is_there: false,
-            _lock: None,
-        };
+        let mut target = Self::new(core, disk, to);
         if options.disk.is_none() {
             target.refuse_the_store(core)?;
         }
@@ -97,6 +84,61 @@ impl Target {
         }
         target.look()?;
         Ok(target)
+    }
+
+    fn new(core: &Core, disk: Arc<dyn Disk>, to: &Path) -> Self {
+        let meta = core.manifest.meta();
+        Self {
+            disk,
+            root: to.to_owned(),
+            folders: meta.sealed_folders,
+            store: meta.store,
+            earlier: None,
+            is_there: false,
+            _lock: None,
+        }
+    }
+
+    /// The same for a store that is one file: the target is one, or nothing yet.
+    pub(super) fn open_file(core: &Core, to: &Path, options: &BackupOptions) -> Result<Self> {
+        let disk = options.disk.clone().unwrap_or_else(|| Arc::clone(&core.disk));
+        let mut target = Self::new(core, disk, to);
+        let fail = |e| Error::io("look at", to.display(), e);
+        let there = target.disk.meta(to).map_err(fail)?;
+        let own = core.disk.meta(&core.root).map_err(fail)?;
+        if options.disk.is_none()
+            && (to == core.root
+                || there.zip(own).is_some_and(|(there, own)| there.identity == own.identity))
+        {
+            return refuse(ErrorKind::Invalid, to, "it is the store itself");
+        }
+        let Some(there) = there else { return Ok(target) };
+        if there.kind != EntryKind::File {
+            let cause = "the store is one file, and so is its backup: something else is there";
+            return refuse(ErrorKind::Exists, to, cause);
+        }
+        if there.mode & 0o022 != 0 && !options.allow_shared_root {
+            let cause = "other users may write it; close it to them, or allow a shared root";
+            return refuse(ErrorKind::Invalid, to, cause);
+        }
+        target.is_there = true;
+        target._lock = lock_file(&target.disk, to, Sharing::Exclusive).map_err(fail)?;
+        if target._lock.is_none() {
+            return refuse(ErrorKind::InUse, to, "another process holds it");
+        }
+        let how = Open { single_file: true, ..Open::default() };
+        target.earlier = Some(target.earlier_in(&target.root, &how)?);
+        Ok(target)
+    }
+
+    /// Whether what was made is what was copied.
+    pub(super) fn compare(&self, opened: &Store, wanted: CommitSeq) -> Result<()> {
+        let found = opened.core().manifest.commit_seq();
+        if found == wanted && opened.id() == self.store {
+            return Ok(());
+        }
+        let cause = format!("it opens at commit {found}, {wanted} was copied");
+        Err(Error::damage("verify", self.root.display(), cause))
     }
 
     /// What the path holds; a link is followed.
@@ -139,7 +181,7 @@ impl Target {
             return refuse(ErrorKind::Exists, &root, cause);
         }
         if entries.iter().any(|entry| entry.name == layout::MANIFEST) {
-            self.earlier = Some(self.earlier()?);
+            self.earlier = Some(self.earlier_in(&layout::manifest(&self.root), &Open::default())?);
             return Ok(());
         }
         match self.marker()? {
@@ -220,9 +262,9 @@ impl Target {
         }
     }
 
-    fn earlier(&self) -> Result<Earlier> {
-        drop(lock_out(&self.disk, &layout::manifest(&self.root))?);
-        let manifest = match Manifest::open_read_only(&self.disk, &self.root, &Open::default()) {
+    fn earlier_in(&self, manifest: &Path, how: &Open) -> Result<Earlier> {
+        drop(lock_out(&self.disk, manifest)?);
+        let manifest = match Manifest::open_read_only(&self.disk, &self.root, how) {
             // We hold the lock: nobody has it open, and its last writer did not close it.
             Err(e) if e.kind() == ErrorKind::InUse => {
                 let cause =
@@ -246,7 +288,7 @@ impl Target {
         })?;
         let commit = snapshot.counters()?.commit_seq;
         // Whoever opens a store for writing commits at once.
-        let is_untouched = self.marker()? == Some((self.store, commit));
+        let is_untouched = !how.single_file && self.marker()? == Some((self.store, commit));
         Ok(Earlier { commit, newest, is_untouched })
     }
 

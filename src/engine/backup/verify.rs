@@ -2,6 +2,8 @@
 //! journals.
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::run::Job;
 use crate::engine::merge::Merge;
@@ -10,11 +12,12 @@ use crate::engine::streams::Source;
 use crate::engine::view::expect;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
+use crate::ids::StoreId;
 use crate::journal::{self, Tail};
 use crate::manifest::{FileRow, JournalRow, JournalState, Reading, StreamRow};
 use crate::protection::Protection;
 use crate::sealed::{Expect, Reader};
-use crate::vfs::Step;
+use crate::vfs::{Disk, Step};
 
 impl Job<'_, '_> {
     /// Verifies everything that the rows of `staged` name. A file that the earlier backup had and
@@ -26,58 +29,69 @@ impl Job<'_, '_> {
         }
         self.begin("verify", self.named.bytes)?;
         staged.snapshot()?.scan::<FileRow>(.., &mut |_, row| {
-            match self.verify_file(&row) {
+            match self.verify_one(&row) {
                 Err(e) if e.kind() == ErrorKind::Damage => {
                     self.copy_file_anew(&row)?;
                     self.done.files_copied += 1;
-                    self.verify_file(&row)?;
+                    self.verify_one(&row)?;
                 }
                 verified => verified?,
             }
             self.did(row.len)?;
             Ok(ControlFlow::Continue(()))
         })?;
-        self.verify_journals(staged)
+        verify_journals(staged)
     }
 
-    fn verify_file(&self, row: &FileRow) -> Result<()> {
-        let path = layout::sealed(&self.target.root, &row.digest, row.unique, self.target.folders);
-        let store = Some(self.core.manifest.meta().store);
-        let expect = Expect { len: Some(row.len), digest: Some(row.digest), store };
-        let reader = Reader::open(&self.target.disk, &path, &expect)?;
-        reader.label()?;
-        if self.is_fast {
-            return Ok(());
-        }
-        // Not what the cache holds but what the medium does.
-        reader.sync()?;
-        reader.verify(&row.digest)
+    fn verify_one(&self, row: &FileRow) -> Result<()> {
+        let (target, store) = (&self.target, self.core.manifest.meta().store);
+        let path = layout::sealed(&target.root, &row.digest, row.unique, target.folders);
+        verify_file(&target.disk, &path, store, row, self.is_fast)
     }
+}
 
-    /// Reads the journals as recovery will: each up to its end, and each stream without a hole.
-    fn verify_journals(&self, staged: &Store) -> Result<()> {
-        let (core, snapshot) = (staged.core(), staged.snapshot()?);
-        let (mut merge, mut allow_gap) = (Merge::default(), false);
-        for ((owner, n), row) in snapshot.list::<JournalRow>(.., usize::MAX)? {
-            let path = layout::journal(&core.root, owner, n);
-            let expected = expect(core, owner, n, &row);
-            let source = Source::Adopted { owner, n };
-            let scan = journal::scan(&*core.disk, &path, &expected, &mut |_, records| {
-                records.into_iter().for_each(|record| merge.take(record, source));
-                Ok(())
-            })?;
-            let is_aside = matches!(row.state, JournalState::SetAside { .. });
-            allow_gap |= is_aside;
-            if !is_aside && (scan.tail != Tail::Clean || Some(scan.end) != expected.end) {
-                let cause = format!("it ends at {} in the copy ({:?})", scan.end, scan.tail);
-                return Err(Error::damage("verify", path.display(), cause));
-            }
-        }
-        for stream in merge.streams().collect::<Vec<_>>() {
-            if let Some(row) = snapshot.get::<StreamRow>(&stream)? {
-                merge.tail(stream, &row, allow_gap)?;
-            }
-        }
-        Ok(())
+/// P6: a file is what its row says; unless it is `fast`, every byte of it.
+pub(super) fn verify_file(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    store: StoreId,
+    row: &FileRow,
+    is_fast: bool,
+) -> Result<()> {
+    let expect = Expect { len: Some(row.len), digest: Some(row.digest), store: Some(store) };
+    let reader = Reader::open(disk, path, &expect)?;
+    reader.label()?;
+    if is_fast {
+        return Ok(());
     }
+    // Not what the cache holds but what the medium does.
+    reader.sync()?;
+    reader.verify(&row.digest)
+}
+
+/// Reads the journals as recovery will: each up to its end, and each stream without a hole.
+pub(super) fn verify_journals(staged: &Store) -> Result<()> {
+    let (core, snapshot) = (staged.core(), staged.snapshot()?);
+    let (mut merge, mut allow_gap) = (Merge::default(), false);
+    for ((owner, n), row) in snapshot.list::<JournalRow>(.., usize::MAX)? {
+        let path = layout::journal(&core.root, owner, n);
+        let expected = expect(core, owner, n, &row);
+        let source = Source::Adopted { owner, n };
+        let scan = journal::scan(&*core.disk, &path, &expected, &mut |_, records| {
+            records.into_iter().for_each(|record| merge.take(record, source));
+            Ok(())
+        })?;
+        let is_aside = matches!(row.state, JournalState::SetAside { .. });
+        allow_gap |= is_aside;
+        if !is_aside && (scan.tail != Tail::Clean || Some(scan.end) != expected.end) {
+            let cause = format!("it ends at {} in the copy ({:?})", scan.end, scan.tail);
+            return Err(Error::damage("verify", path.display(), cause));
+        }
+    }
+    for stream in merge.streams().collect::<Vec<_>>() {
+        if let Some(row) = snapshot.get::<StreamRow>(&stream)? {
+            merge.tail(stream, &row, allow_gap)?;
+        }
+    }
+    Ok(())
 }

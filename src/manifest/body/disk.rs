@@ -35,6 +35,8 @@ pub(super) struct Bodies {
     locks: Mutex<BTreeSet<OwnerId>>,
     may_write: bool,
     room: Room,
+    /// Everything is shown as this snapshot has it.
+    as_of: Option<Arc<Snapshot>>,
 }
 
 impl Bodies {
@@ -43,6 +45,16 @@ impl Bodies {
             true => Ok(()),
             false => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
         }
+    }
+
+    /// The files that commits hold now, or held then.
+    pub(super) fn stored(&self) -> Stored<'_> {
+        Stored::then(&self.manifest, self.as_of.clone())
+    }
+
+    /// The snapshot that a reader of a journal sees.
+    pub(super) fn pin(&self) -> Result<Arc<Snapshot>> {
+        self.as_of.clone().map_or_else(|| self.manifest.read().map(Arc::new), Ok)
     }
 
     /// Commits all that waits.
@@ -91,7 +103,7 @@ impl Bodies {
     }
 
     fn file_len(&self, name: &str) -> io::Result<Option<u64>> {
-        let stored = Stored::now(&self.manifest);
+        let stored = self.stored();
         self.pending.len(name, &stored).map_err(io::Error::other)
     }
 
@@ -100,7 +112,7 @@ impl Bodies {
         // Asked first: what is no longer in there was committed before the rows are read.
         let waiting = self.pending.names();
         let mut names = BTreeMap::new();
-        let stored = Stored::now(&self.manifest);
+        let stored = self.stored();
         stored.snapshot()?.scan::<BodyRow>(prefix.to_owned().., &mut |name, row| {
             if !name.starts_with(prefix) {
                 return Ok(ControlFlow::Break(()));
@@ -174,6 +186,28 @@ impl BodyDisk {
             owner: OnceLock::new(),
             locks: Mutex::new(BTreeSet::new()),
             room: Room::default(),
+            as_of: None,
+        };
+        Self { bodies: Arc::new(bodies) }
+    }
+
+    /// A disk that shows the files as `snapshot` of `manifest` has them, and changes nothing.
+    pub fn at(
+        under: Arc<dyn Disk>,
+        root: &Path,
+        manifest: &Arc<Manifest>,
+        snapshot: &Arc<Snapshot>,
+    ) -> Self {
+        let bodies = Bodies {
+            under,
+            root: root.to_owned(),
+            pending: Arc::default(),
+            may_write: false,
+            manifest: Arc::clone(manifest),
+            owner: OnceLock::new(),
+            locks: Mutex::new(BTreeSet::new()),
+            room: Room::default(),
+            as_of: Some(Arc::clone(snapshot)),
         };
         Self { bodies: Arc::new(bodies) }
     }
@@ -222,7 +256,7 @@ impl BodyDisk {
             Access::CreateNew | Access::CreateNewDirect => {
                 bodies.may_write()?;
                 bodies.make_room(0)?;
-                bodies.pending.create(&name, &Stored::now(&bodies.manifest))?;
+                bodies.pending.create(&name, &bodies.stored())?;
             }
             Access::Read | Access::ReadWrite => {
                 if access == Access::ReadWrite {
@@ -285,7 +319,7 @@ impl Disk for BodyDisk {
                 if body != other {
                     return Err(no_place());
                 }
-                bodies.pending.rename(&from, &to, &Stored::now(&bodies.manifest))
+                bodies.pending.rename(&from, &to, &bodies.stored())
             }
             (Target::Outside, Target::Outside) => bodies.under.rename(from, to),
             _ => Err(no_place()),
@@ -305,7 +339,7 @@ impl Disk for BodyDisk {
             Target::Outside => bodies.under.unlink(path),
             Target::File(name, body) => {
                 bodies.may_write()?;
-                bodies.pending.unlink(&name, body, &Stored::now(&bodies.manifest))?;
+                bodies.pending.unlink(&name, body, &bodies.stored())?;
                 // What stands for itself is given up to make room now.
                 if bodies.is_top(&name) || bodies.pending.bytes() > PENDING_BYTES_MAX {
                     bodies.commit(Step::BodyCommit)?;

@@ -38,14 +38,16 @@ impl BodyFile {
 
     fn pin(&self) -> io::Result<()> {
         if self.access == Access::Read && matches!(self.body, Body::Frames(..)) {
-            let taken = self.bodies.manifest.read().map_err(io::Error::other)?;
-            *self.pinned.lock() = Some(Arc::new(taken));
+            *self.pinned.lock() = Some(self.bodies.pin().map_err(io::Error::other)?);
         }
         Ok(())
     }
 
     fn stored(&self) -> Stored<'_> {
-        Stored::then(&self.bodies.manifest, self.pinned.lock().clone())
+        match self.pinned.lock().clone() {
+            Some(pinned) => Stored::then(&self.bodies.manifest, Some(pinned)),
+            None => self.bodies.stored(),
+        }
     }
 
     fn length(&self, stored: &Stored<'_>) -> io::Result<u64> {
@@ -150,7 +152,7 @@ impl File for BodyFile {
 
     fn evict(&self) -> io::Result<()> {
         // Where the name is gone, what was pinned stays as it is.
-        let is_there = Stored::now(&self.bodies.manifest).has(&self.name).map_err(wrapped)?;
+        let is_there = self.bodies.stored().has(&self.name).map_err(wrapped)?;
         if is_there { self.pin() } else { Ok(()) }
     }
 
