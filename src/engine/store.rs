@@ -181,6 +181,15 @@ impl Store {
         fetch::fetch_range(self.core(), self.files(), object, range)
     }
 
+    /// Bytes `range` of an object whose content checks itself; no others are read, and none verified.
+    pub(crate) fn fetch_self_checked(
+        &self,
+        object: ObjectId,
+        range: std::ops::Range<u64>,
+    ) -> Result<Vec<u8>> {
+        fetch::fetch_self_checked(self.core(), self.files(), object, range)
+    }
+
     /// What became of a commit whose outcome was unknown, learnt from its owner's own counter.
     ///
     /// # Errors

@@ -57,31 +57,40 @@ impl Store {
     /// # Errors
     /// As [`Store::view`].
     pub fn views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
+        self.views_within(streams, u64::MAX)
+    }
+
+    /// As [`Store::views`]; of a stream with more than `chunks_max` chunks the view has none, and
+    /// whoever wants them looks for their rows.
+    ///
+    /// # Errors
+    /// As [`Store::view`].
+    pub fn views_within(&self, streams: &[StreamId], chunks_max: u64) -> Result<Vec<StreamView>> {
         match &self.inner.writer {
-            Some(_) if self.core().is_shared() => self.shared_views(streams),
-            Some(_) => self.own_views(streams),
-            None => views_from_disk(self.core(), streams),
+            Some(_) if self.core().is_shared() => self.shared_views(streams, chunks_max),
+            Some(_) => self.own_views(streams, chunks_max),
+            None => views_from_disk(self.core(), streams, chunks_max),
         }
     }
 
     /// Those that we hold from memory, all others as a reader sees them.
-    fn shared_views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
+    fn shared_views(&self, streams: &[StreamId], chunks_max: u64) -> Result<Vec<StreamView>> {
         let held: Vec<StreamId> = {
             let ends = self.writer("read")?.streams.lock();
             streams.iter().copied().filter(|stream| ends.get(*stream).is_some()).collect()
         };
         let others: Vec<StreamId> =
             streams.iter().copied().filter(|stream| !held.contains(stream)).collect();
-        let mut views = self.own_views(&held)?;
+        let mut views = self.own_views(&held, chunks_max)?;
         if !others.is_empty() {
-            views.extend(views_from_disk(self.core(), &others)?);
+            views.extend(views_from_disk(self.core(), &others, chunks_max)?);
         }
         let place = |view: &StreamView| streams.iter().position(|s| *s == view.stream);
         views.sort_by_key(place);
         Ok(views)
     }
 
-    fn own_views(&self, streams: &[StreamId]) -> Result<Vec<StreamView>> {
+    fn own_views(&self, streams: &[StreamId], chunks_max: u64) -> Result<Vec<StreamView>> {
         let writer = self.writer("read")?;
         let mut ends = writer.streams.lock();
         let snapshot = self.core().snapshot()?;
@@ -99,7 +108,8 @@ impl Store {
                     .filter(|(sequence, _)| *sequence >= sealed)
                     .map(|(sequence, record)| (sequence, record.payload.clone()))
                     .collect();
-                Ok(StreamView { stream, chunks: chunks_of(&snapshot, stream)?, row, tail })
+                let chunks = chunks_of(&snapshot, stream, &row, chunks_max)?;
+                Ok(StreamView { stream, chunks, row, tail })
             })
             .collect()
     }
@@ -144,8 +154,16 @@ impl Store {
     }
 }
 
-fn chunks_of(snapshot: &Snapshot, stream: StreamId) -> Result<Vec<(Ordinal, ChunkRow)>> {
+fn chunks_of(
+    snapshot: &Snapshot,
+    stream: StreamId,
+    row: &StreamRow,
+    chunks_max: u64,
+) -> Result<Vec<(Ordinal, ChunkRow)>> {
     let mut chunks = Vec::new();
+    if row.next_ordinal.0 > chunks_max {
+        return Ok(chunks);
+    }
     let range = (stream, Ordinal(0))..=(stream, Ordinal(u64::MAX));
     snapshot.scan::<ChunkRow>(range, &mut |(_, ordinal), row| {
         chunks.push((ordinal, row));
@@ -154,7 +172,7 @@ fn chunks_of(snapshot: &Snapshot, stream: StreamId) -> Result<Vec<(Ordinal, Chun
     Ok(chunks)
 }
 
-fn views_from_disk(core: &Core, streams: &[StreamId]) -> Result<Vec<StreamView>> {
+fn views_from_disk(core: &Core, streams: &[StreamId], chunks_max: u64) -> Result<Vec<StreamView>> {
     let mut refused: Option<Refused> = None;
     for _ in 0..TRIES_MAX {
         let before = core.snapshot()?;
@@ -192,7 +210,8 @@ fn views_from_disk(core: &Core, streams: &[StreamId]) -> Result<Vec<StreamView>>
                     .zip(records)
                     .map(|(sequence, record)| (sequence, record.payload))
                     .collect();
-                Ok(StreamView { stream, chunks: chunks_of(&snapshot, stream)?, row, tail })
+                let chunks = chunks_of(&snapshot, stream, &row, chunks_max)?;
+                Ok(StreamView { stream, chunks, row, tail })
             })
             .collect();
     }

@@ -1,10 +1,11 @@
 //! The one place that starts threads: one that writes what lingered in the queue, and writes and
-//! syncs for futures that wait, and wakes them; and crews that seal.
+//! syncs for futures that wait, and wakes them; crews that seal; and readers that decode.
 //!
 //! Wakers run here and nowhere else, as long as the store is open: here no lock is held, whatever
 //! the thread holds that found a frame to be durable.
 
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -94,6 +95,106 @@ impl Crew {
     pub(super) fn join(self) {
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
     }
+}
+
+/// The most threads that read at once.
+const READERS_MAX: usize = 8;
+
+/// What readers have done and what was taken of it.
+struct Line<T> {
+    /// The next one to be worked on.
+    next: u64,
+    /// How many were taken, in order.
+    taken: u64,
+    done: BTreeMap<u64, Result<T>>,
+    is_over: bool,
+}
+
+/// Says that nothing more is wanted, however taking ends.
+struct Enough<'l, T>(&'l Mutex<Line<T>>, &'l Condvar);
+
+impl<T> Drop for Enough<'_, T> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.1.notify_all();
+    }
+}
+
+impl Store {
+    /// Does `work` for each number below `count` and hands the results on, in order; the first
+    /// error ends it. Where the store may run threads several are at work at once, and twice as
+    /// many results as threads are held at most.
+    pub(crate) fn in_order<T: Send>(
+        &self,
+        count: u64,
+        work: &(dyn Fn(u64) -> Result<T> + Sync),
+        take: &mut dyn FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let threads = match self.core().limits.background {
+            true => thread::available_parallelism().map_or(1, |n| n.get().min(READERS_MAX)),
+            false => 1,
+        };
+        if threads < 2 || count < 2 {
+            return (0..count).try_for_each(|at| take(work(at)?));
+        }
+        in_order(threads.min(usize::try_from(count).unwrap_or(threads)), count, work, take)
+    }
+}
+
+fn in_order<T: Send>(
+    threads: usize,
+    count: u64,
+    work: &(dyn Fn(u64) -> Result<T> + Sync),
+    take: &mut dyn FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let line = Line { next: 0, taken: 0, done: BTreeMap::new(), is_over: false };
+    let (line, changed) = (Mutex::new(line), Condvar::new());
+    let held_max = 2 * threads as u64;
+    let turns = || {
+        loop {
+            let mut now = line.lock();
+            while !now.is_over && now.next < count && now.next >= now.taken + held_max {
+                changed.wait(&mut now);
+            }
+            if now.is_over || now.next >= count {
+                return;
+            }
+            let at = now.next;
+            now.next += 1;
+            drop(now);
+            let done = catch_unwind(AssertUnwindSafe(|| work(at))).unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Halted, "read", "a reader", "a panic interrupted it"))
+            });
+            line.lock().done.insert(at, done);
+            changed.notify_all();
+        }
+    };
+    thread::scope(|scope| {
+        let _enough = Enough(&line, &changed);
+        for n in 0..threads {
+            let builder = thread::Builder::new().name("sealstone-read".to_owned());
+            match builder.stack_size(STACK_BYTES).spawn_scoped(scope, turns) {
+                Ok(_) => {}
+                // Fewer do as well; without any nobody would come.
+                Err(e) if n == 0 => return Err(Error::io("start", "a reader", e)),
+                Err(_) => break,
+            }
+        }
+        for at in 0..count {
+            let mut now = line.lock();
+            let done = loop {
+                match now.done.remove(&at) {
+                    Some(done) => break done,
+                    None => changed.wait(&mut now),
+                }
+            };
+            now.taken = at + 1;
+            drop(now);
+            changed.notify_all();
+            take(done?)?;
+        }
+        Ok(())
+    })
 }
 
 impl Signal {
@@ -207,6 +308,41 @@ mod tests {
         let told = journal.poll(&ticket, Level::Durable, &mut seat, waker);
         assert!(matches!(told, Poll::Ready(Err(e)) if e.kind() == ErrorKind::Halted));
         assert!(store.health().halted.is_some());
+    }
+
+    /// Do results come in order, few at a time, whoever is slow; and does the first error end it?
+    #[test]
+    fn rec45_readers_hand_on_in_order_and_hold_few() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let (begun, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+        let mut seen = Vec::new();
+        let work = |at: u64| {
+            let ahead = begun.fetch_add(1, Ordering::SeqCst) - taken.load(Ordering::SeqCst);
+            assert!(ahead <= 3 * 2 + 1, "{ahead} are held");
+            Ok(at * 2)
+        };
+        in_order(3, 1000, &work, &mut |twice| {
+            seen.push(twice);
+            taken.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, (0..1000).map(|at| at * 2).collect::<Vec<_>>());
+        let mut seen = 0;
+        let refuse = |at: u64| match at {
+            500 => Err(Error::invalid("read", "here", "no")),
+            700 => panic!("after the first error"),
+            at => Ok(at),
+        };
+        let ended = in_order(3, 1_000_000_000, &refuse, &mut |_| {
+            seen += 1;
+            Ok(())
+        });
+        assert_eq!((ended.unwrap_err().kind(), seen), (ErrorKind::Invalid, 500));
+        let ended = in_order(2, 9, &|_| -> Result<()> { panic!("here") }, &mut |()| Ok(()));
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Halted);
+        let full = |_| Err(Error::invalid("read", "taker", "enough"));
+        assert!(in_order(2, 1_000_000_000, &|at| Ok(at), &mut { full }).is_err());
     }
 
     /// Does a thread that ended go on promising that it will look?

@@ -16,12 +16,13 @@ pub struct FieldRead<'s> {
     name: String,
     rows: Range<u64>,
     iterations: Option<Range<i64>>,
+    times: Option<Range<f64>>,
 }
 
 impl<'s> FieldRead<'s> {
     pub(super) fn new(stream: &'s Stream, column: ColumnId, name: &str) -> Self {
         let rows = 0..stream.rows();
-        Self { stream, column, name: name.to_owned(), rows, iterations: None }
+        Self { stream, column, name: name.to_owned(), rows, iterations: None, times: None }
     }
 
     /// Only these rows, as far as they are there.
@@ -37,17 +38,19 @@ impl<'s> FieldRead<'s> {
         self
     }
 
+    /// Only the rows whose times lie in this range.
+    pub fn times(mut self, times: Range<f64>) -> Self {
+        self.times = Some(times);
+        self
+    }
+
     /// The values chunk by chunk: at most one chunk of this field is in memory.
     ///
     /// # Errors
-    /// `Damage` when the rows of the range cannot be found.
+    /// `Damage` when the rows of the range cannot be found; `NotFound` for times that there are not.
     pub fn columns(self) -> Result<Columns<'s>> {
-        let mut rows = self.rows;
-        if let Some(iterations) = self.iterations {
-            let of = self.stream.rows_of(iterations)?;
-            rows = rows.start.max(of.start)..rows.end.min(of.end);
-        }
-        Ok(Columns { stream: self.stream, column: self.column, rows })
+        let this = self.resolved()?;
+        Ok(Columns { stream: this.stream, column: this.column, rows: this.rows })
     }
 
     /// All values as one column.
@@ -57,19 +60,16 @@ impl<'s> FieldRead<'s> {
     pub fn to_column(self) -> Result<Column> {
         let none = Column::of(&self.stream.field_of(self.column)?);
         let stream = self.stream;
-        let mut all: Option<Column> = None;
-        for column in self.columns()? {
-            let column = column?;
-            match &mut all {
-                None => all = Some(column),
-                Some(all) => {
-                    if !all.extend(&column, 0..column.len()) {
-                        return Err(stream.wrong("chunks of different types"));
-                    }
-                }
+        let mut all = none;
+        self.each_column(&mut |column| {
+            if all.is_empty() {
+                all = column;
+            } else if !all.extend(&column, 0..column.len()) {
+                return Err(stream.wrong("chunks of different types"));
             }
-        }
-        Ok(all.unwrap_or(none))
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// All values as a Rust type: see [`Element`]; as an `Option` where values may be missing.
@@ -81,19 +81,55 @@ impl<'s> FieldRead<'s> {
         let name = format!("stream {:?} field {:?}", self.stream.name(), self.name);
         T::check(&self.stream.field_of(self.column)?)
             .map_err(|e| Error::new(e.kind(), "read", &name, e.cause()).with_source(e))?;
-        let columns = self.columns()?;
-        let mut row = columns.rows.start;
+        let this = self.resolved()?;
+        let mut row = this.rows.start;
         let mut values = Vec::new();
-        for column in columns {
-            for value in column?.iter() {
+        this.each_column(&mut |column| {
+            for value in column.iter() {
                 values.push(T::from_value(value).ok_or_else(|| {
                     let cause = format!("row {row} is {}, not {}", value.kind(), T::NAME);
                     Error::invalid("read", &name, cause)
                 })?);
                 row += 1;
             }
-        }
+            Ok(())
+        })?;
         Ok(values)
+    }
+
+    /// With the rows that its bounds leave.
+    fn resolved(mut self) -> Result<Self> {
+        if let Some(iterations) = self.iterations.take() {
+            let of = self.stream.rows_of(iterations)?;
+            self.rows = self.rows.start.max(of.start)..self.rows.end.min(of.end);
+        }
+        if let Some(times) = self.times.take() {
+            let of = self.stream.rows_between_times(times)?;
+            self.rows = self.rows.start.max(of.start)..self.rows.end.min(of.end);
+        }
+        Ok(self)
+    }
+
+    /// Hands on the column of each chunk, in order; several chunks are decoded at once.
+    fn each_column(self, take: &mut dyn FnMut(Column) -> Result<()>) -> Result<()> {
+        let this = self.resolved()?;
+        let (stream, column, rows) = (this.stream, this.column, this.rows.clone());
+        let sealed = rows.start..rows.end.min(stream.sealed_rows());
+        if !sealed.is_empty()
+            && let (Some(first), Some(last)) =
+                (stream.chunk_of(sealed.start)?, stream.chunk_of(sealed.end - 1)?)
+        {
+            let decode = |n: u64| {
+                let column = stream.open_chunk(first + n)?.column(column, sealed.clone())?;
+                match column.is_empty() {
+                    true => Err(stream.wrong("fewer rows than its rows say")),
+                    false => Ok(column),
+                }
+            };
+            stream.store.in_order(last + 1 - first, &decode, take)?;
+        }
+        let tail = Columns { rows: rows.start.max(sealed.end)..rows.end, ..this.columns()? };
+        tail.into_iter().try_for_each(|column| take(column?))
     }
 }
 
@@ -108,7 +144,7 @@ pub struct Columns<'s> {
 impl Columns<'_> {
     fn next_column(&mut self) -> Result<Column> {
         let wanted = self.rows.clone();
-        let column = match self.stream.chunk_of(wanted.start) {
+        let column = match self.stream.chunk_of(wanted.start)? {
             Some(at) => self.stream.open_chunk(at)?.column(self.column, wanted.clone())?,
             None => {
                 let fields = match self.column {

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::about::RecordingAbout;
 use super::axis::TimeAxis;
+use super::chunks::CHUNKS_HELD_MAX;
 use super::stream::Stream;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -112,7 +113,11 @@ impl Recording {
     /// `NotFound`, with the names there are; `Damage`.
     pub fn stream(&self, name: &str) -> Result<Stream> {
         let (id, _) = self.find_stream(name)?;
-        Stream::of_view(&self.store, self.store.view(id)?)
+        let mut views = self.store.views_within(&[id], CHUNKS_HELD_MAX)?;
+        let view = views.pop().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "read", format!("stream {name:?}"), "no such stream")
+        })?;
+        Stream::of_view(&self.store, view)
     }
 
     /// The fields of the stream called `name`. Reads no file but the manifest.
@@ -143,7 +148,7 @@ impl Recording {
     /// # Errors
     /// `Damage`; `Conflict` when they moved on too often meanwhile.
     pub fn streams(&self) -> Result<Vec<Stream>> {
-        let views = self.store.views(&self.row.streams)?;
+        let views = self.store.views_within(&self.row.streams, CHUNKS_HELD_MAX)?;
         views.into_iter().map(|view| Stream::of_view(&self.store, view)).collect()
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::stream::{OpenChunk, Stream};
+use super::open_chunk::OpenChunk;
+use super::stream::Stream;
 use crate::error::Result;
 use crate::format::column::{Column, ColumnId, Value};
 
@@ -100,7 +101,7 @@ impl<'s> Records<'s> {
     fn load(&mut self) -> Result<()> {
         self.at = 0;
         let start = self.rest.start;
-        let Some(index) = self.stream.chunk_of(start) else {
+        let Some(index) = self.stream.chunk_of(start)? else {
             self.chunk = None;
             let end = self.rest.end.min(start + self.tail_rows());
             let tail = self.stream.tail(&self.fields, start..end)?;
@@ -110,8 +111,8 @@ impl<'s> Records<'s> {
         };
         if self.chunk.as_ref().is_none_or(|open| !open.rows.contains(&start)) {
             let mut open = self.stream.open_chunk(index)?;
-            // Blocks of a sealed file are read whole: for most fields of a chunk, so is the chunk.
-            if self.fields.len() * 4 > self.stream.schema().fields().len() {
+            // One read of everything is cheaper than one for each of most blocks.
+            if self.fields.len() * 2 > self.stream.schema().fields().len() {
                 open.fetch_whole()?;
             }
             self.chunk = Some(open);

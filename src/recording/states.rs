@@ -18,6 +18,8 @@ const HELD_BYTES: u64 = 8 << 20;
 pub struct Decoded<S> {
     /// Its iteration.
     pub iteration: i64,
+    /// Its time, where the stream has times.
+    pub time: Option<f64>,
     /// What its values made.
     pub state: S,
 }
@@ -85,15 +87,24 @@ impl<S, F: Fn() -> S> States<'_, S, F> {
         Ok(self.rows(rows))
     }
 
+    /// Only the records whose times lie in this range.
+    ///
+    /// # Errors
+    /// `NotFound` where its records have no time; `Damage` when they cannot be found.
+    pub fn times(self, times: Range<f64>) -> Result<Self> {
+        let rows = self.stream.rows_between_times(times)?;
+        Ok(self.rows(rows))
+    }
+
     fn decode_next(&mut self) -> Result<Option<Decoded<S>>> {
         let Some(records) = &mut self.records else { return Ok(None) };
         if !records.advance()? {
             return Ok(None);
         }
-        let iteration = records.iteration();
+        let (iteration, time) = (records.iteration(), records.time());
         let mut state = (self.make)();
         self.decoders.decode(&self.of, iteration, |at| records.get(at), &mut state)?;
-        Ok(Some(Decoded { iteration, state }))
+        Ok(Some(Decoded { iteration, time, state }))
     }
 }
 

@@ -2,34 +2,24 @@
 
 use std::ops::Range;
 
+use super::chunks::Chunks;
 use super::field::FieldRead;
+use super::open_chunk::Footers;
 use super::records::Records;
 use crate::engine::{Store, StreamView};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{
-    Chunk, Column, ColumnId, Field, FieldType, Schema, Value, row_payload,
-};
-use crate::ids::{ObjectId, StreamId};
+use crate::format::column::{Column, ColumnId, Field, FieldType, Schema, Value, row_payload};
+use crate::ids::StreamId;
 use crate::manifest::{ChunkRow, ObjectRow, Reading};
 
 /// A stream as it stood at one instant. Row `n` is the `n`-th record, from 0.
 #[derive(Debug, Clone)]
 pub struct Stream {
-    store: Store,
+    pub(super) store: Store,
     schema: Schema,
     view: StreamView,
-}
-
-/// A chunk that is open for reading.
-#[derive(Debug)]
-pub(super) struct OpenChunk<'s> {
-    store: &'s Store,
-    object: ObjectId,
-    /// Its whole content, where most of it is wanted.
-    content: Option<Vec<u8>>,
-    pub chunk: Chunk,
-    /// Its rows that count, in the stream.
-    pub rows: Range<u64>,
+    pub(super) chunks: Chunks,
+    pub(super) footers: Footers,
 }
 
 /// Unsealed records, as columns.
@@ -40,25 +30,38 @@ pub(super) struct Tail {
     pub columns: Vec<Column>,
 }
 
-impl Stream {
-    pub(super) fn of_view(store: &Store, view: StreamView) -> Result<Self> {
-        let schema = Schema::from_bytes(&view.row.schema)?;
-        let mut next = 0u64;
-        for (ordinal, chunk) in &view.chunks {
-            if chunk.first.0 != next || chunk.rows > chunk.rows_written {
-                let place = format!("stream {:?} chunk {ordinal}", view.row.name);
-                let cause = format!("it begins at row {} instead of {next}", chunk.first);
-                return Err(Error::damage("read", place, cause));
+/// From where on records are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bound {
+    Iteration(i64),
+    Time(f64),
+}
+
+impl Bound {
+    /// Whether a whole chunk lies below it, as its row says.
+    fn is_behind(self, chunk: &ChunkRow) -> bool {
+        match self {
+            Self::Iteration(bound) => chunk.iterations.is_some_and(|(_, last)| last < bound),
+            Self::Time(bound) => chunk.times.is_some_and(|(_, last)| f64::from_bits(last) < bound),
+        }
+    }
+
+    /// Whether none of a chunk lies below it, as its row says.
+    fn is_before(self, chunk: &ChunkRow) -> bool {
+        match self {
+            Self::Iteration(bound) => chunk.iterations.is_some_and(|(first, _)| first >= bound),
+            Self::Time(bound) => {
+                chunk.times.is_some_and(|(first, _)| f64::from_bits(first) >= bound)
             }
-            // P9: rows come from disk. What saturates cannot equal what is compared next.
-            next = next.saturating_add(chunk.rows);
         }
-        if next != view.row.sealed_upto.0 {
-            let place = format!("stream {:?}", view.row.name);
-            let cause = format!("{next} rows in chunks, {} sealed", view.row.sealed_upto);
-            return Err(Error::damage("read", place, cause));
-        }
-        Ok(Self { store: store.clone(), schema, view })
+    }
+}
+
+impl Stream {
+    pub(super) fn of_view(store: &Store, mut view: StreamView) -> Result<Self> {
+        let schema = Schema::from_bytes(&view.row.schema)?;
+        let chunks = Chunks::of_view(store, &mut view)?;
+        Ok(Self { store: store.clone(), schema, view, chunks, footers: Footers::default() })
     }
 
     /// Its number.
@@ -88,12 +91,19 @@ impl Stream {
 
     /// How many chunks it has.
     pub fn chunk_count(&self) -> usize {
-        self.view.chunks.len()
+        usize::try_from(self.chunks.len()).unwrap_or(usize::MAX)
     }
 
     /// Bytes of its sealed records before encoding.
-    pub fn raw_bytes(&self) -> u64 {
-        self.view.chunks.iter().fold(0, |sum, (_, chunk)| sum.saturating_add(chunk.raw_len))
+    ///
+    /// # Errors
+    /// `Damage` when the row of a chunk cannot be read.
+    pub fn raw_bytes(&self) -> Result<u64> {
+        let mut bytes = 0u64;
+        for chunk in self.chunks.iter() {
+            bytes = bytes.saturating_add(chunk?.raw_len);
+        }
+        Ok(bytes)
     }
 
     /// Bytes of its chunks as they are stored.
@@ -103,8 +113,8 @@ impl Stream {
     pub fn stored_bytes(&self) -> Result<u64> {
         let snapshot = self.store.snapshot()?;
         let mut bytes = 0u64;
-        for (_, chunk) in &self.view.chunks {
-            let stored = snapshot.require::<ObjectRow>(&chunk.object)?.stored_len;
+        for chunk in self.chunks.iter() {
+            let stored = snapshot.require::<ObjectRow>(&chunk?.object)?.stored_len;
             bytes = bytes.saturating_add(stored);
         }
         Ok(bytes)
@@ -186,26 +196,50 @@ impl Stream {
     /// # Errors
     /// `Damage`.
     pub fn rows_of(&self, wanted: Range<i64>) -> Result<Range<u64>> {
-        let start = self.first_row_from(wanted.start)?;
-        let end = self.first_row_from(wanted.end)?;
+        let start = self.first_row_from(Bound::Iteration(wanted.start))?;
+        let end = self.first_row_from(Bound::Iteration(wanted.end))?;
         Ok(start..end.max(start))
     }
 
-    /// The first row whose iteration is at least `bound`; the row count if none is.
-    fn first_row_from(&self, bound: i64) -> Result<u64> {
-        let ends_before = |chunk: &ChunkRow| chunk.iterations.is_some_and(|(_, last)| last < bound);
-        let from = self.view.chunks.partition_point(|(_, chunk)| ends_before(chunk));
+    /// The rows whose times lie in `wanted`.
+    ///
+    /// # Errors
+    /// `NotFound` where its records have no time; `Invalid` for a bound that is no number; `Damage`.
+    pub fn rows_between_times(&self, wanted: Range<f64>) -> Result<Range<u64>> {
+        self.time().map(drop)?;
+        if wanted.start.is_nan() || wanted.end.is_nan() {
+            let place = format!("stream {:?}", self.name());
+            return Err(Error::invalid("read", place, "a range of times with NaN"));
+        }
+        let start = self.first_row_from(Bound::Time(wanted.start))?;
+        let end = self.first_row_from(Bound::Time(wanted.end))?;
+        Ok(start..end.max(start))
+    }
+
+    /// The first row that is not below `bound`; the row count if all are.
+    fn first_row_from(&self, bound: Bound) -> Result<u64> {
+        let from = self.chunks.partition_point(|chunk| bound.is_behind(chunk))?;
         // A chunk that was cut may end before `bound` all the same: then the next one is asked.
-        for (at, (_, row)) in self.view.chunks.iter().enumerate().skip(from) {
-            let open = self.open_chunk(at)?;
-            let found = open.chunk.rows_of(&mut |o, n| open.read(o, n), bound..i64::MAX)?.start;
+        for at in from..self.chunks.len() {
+            let row = self.chunks.get(at)?;
+            let found = match bound.is_before(&row) {
+                true => 0,
+                false => self.open_chunk(at)?.first_row_from(bound)?,
+            };
             if found < row.rows {
                 return Ok(row.first.0.saturating_add(found));
             }
         }
         let mut row = self.sealed_rows();
         for (_, payload) in &self.view.tail {
-            if row_payload::iteration(&self.store.payload_bytes(payload)?)? >= bound {
+            let bytes = self.store.payload_bytes(payload)?;
+            let is_there = match bound {
+                Bound::Iteration(bound) => row_payload::iteration(&bytes)? >= bound,
+                Bound::Time(bound) => {
+                    row_payload::moment(&bytes)?.1.is_some_and(|time| time >= bound)
+                }
+            };
+            if is_there {
                 break;
             }
             row += 1;
@@ -213,28 +247,16 @@ impl Stream {
         Ok(row)
     }
 
-    /// The chunk that holds `row`, as its index; `None` in the tail.
-    pub(super) fn chunk_of(&self, row: u64) -> Option<usize> {
-        let ends_before = |chunk: &ChunkRow| chunk.first.0.saturating_add(chunk.rows) <= row;
-        let at = self.view.chunks.partition_point(|(_, chunk)| ends_before(chunk));
-        (at < self.view.chunks.len()).then_some(at)
-    }
-
-    pub(super) fn open_chunk(&self, at: usize) -> Result<OpenChunk<'_>> {
-        let Some((ordinal, row)) = self.view.chunks.get(at) else {
-            return Err(self.wrong(&format!("no chunk number {at}")));
-        };
-        let place = format!("stream {:?} chunk {ordinal}", self.name());
-        let len = self.store.snapshot()?.require::<ObjectRow>(&row.object)?.len;
-        let object = row.object;
-        let mut read = |offset, len| read_range(&self.store, object, offset, len);
-        let chunk = Chunk::open(&place, len, &mut read)?;
-        if chunk.schema() != &self.schema || chunk.rows() != row.rows_written {
-            let cause = "schema or row count differ from what the rows say";
-            return Err(Error::damage("read", place, cause));
+    /// The position of the chunk that holds `row`; `None` in the tail.
+    ///
+    /// # Errors
+    /// `Damage`; `Conflict` when the stream was moved back since it was opened.
+    pub(super) fn chunk_of(&self, row: u64) -> Result<Option<u64>> {
+        if row >= self.sealed_rows() {
+            return Ok(None);
         }
-        let rows = row.first.0..row.first.0.saturating_add(row.rows);
-        Ok(OpenChunk { store: &self.store, object, content: None, chunk, rows })
+        let ends_before = |chunk: &ChunkRow| chunk.first.0.saturating_add(chunk.rows) <= row;
+        self.chunks.partition_point(ends_before).map(Some)
     }
 
     /// Decodes unsealed records as columns, with the fields at `fields`.
@@ -270,34 +292,4 @@ impl Stream {
     pub(super) fn wrong(&self, cause: &str) -> Error {
         Error::damage("read", format!("stream {:?}", self.name()), cause)
     }
-}
-
-impl OpenChunk<'_> {
-    /// Fetches the whole content at once, for a reader of most of it.
-    pub fn fetch_whole(&mut self) -> Result<()> {
-        self.content = Some(self.store.fetch(self.object)?);
-        Ok(())
-    }
-
-    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        let Some(content) = &self.content else {
-            return read_range(self.store, self.object, offset, len);
-        };
-        let range = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
-        let bytes = range.and_then(|(at, len)| content.get(at..)?.get(..len));
-        bytes.map(<[u8]>::to_vec).ok_or_else(|| {
-            Error::damage("read", format!("object {}", self.object), "it is shorter than it says")
-        })
-    }
-
-    /// Decodes rows of the stream that lie in this chunk.
-    pub fn column(&self, column: ColumnId, rows: Range<u64>) -> Result<Column> {
-        let rows = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
-        let within = rows.start - self.rows.start..rows.end.max(rows.start) - self.rows.start;
-        self.chunk.column(&mut |offset, len| self.read(offset, len), column, within)
-    }
-}
-
-fn read_range(store: &Store, object: ObjectId, offset: u64, len: u64) -> Result<Vec<u8>> {
-    store.fetch_range(object, offset..offset.saturating_add(len))
 }

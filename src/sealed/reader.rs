@@ -97,19 +97,7 @@ impl Reader {
     /// # Errors
     /// `Invalid` when the range passes the extent; `Damage`; `Io`.
     pub fn read_range(&self, offset: u64, stored_len: u64, range: Range<u64>) -> Result<Vec<u8>> {
-        if range.start > range.end || range.end > stored_len {
-            let cause = format!("bytes {range:?} of an extent of {stored_len} bytes");
-            return Err(Error::invalid("read", self.at(offset), cause));
-        }
-        // P9: whoever told the place, an extent that the file cannot hold allocates nothing.
-        let ends = self.len.saturating_sub(TRAILER_BYTES as u64);
-        let blocks = Blocks::new(offset, stored_len, self.framing.block_bytes)
-            .filter(|blocks| offset >= HEADER_BYTES as u64 && blocks.end() <= ends)
-            .ok_or_else(|| {
-                let len = self.len;
-                let cause = format!("{len} bytes of file hold no extent of {stored_len} bytes");
-                Error::damage("read", self.at(offset), cause)
-            })?;
+        let blocks = self.blocks_of(offset, stored_len, &range)?;
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -119,6 +107,59 @@ impl Reader {
         let part = (range.start - from) as usize..(range.end - from) as usize;
         // A small part does not keep the memory of its whole block.
         Ok(if part == (0..bytes.len()) { bytes } else { bytes[part].to_vec() })
+    }
+
+    /// The stored bytes `range` of the extent at `offset`, and nothing else is read but the checksums
+    /// between them, which are not looked at: for content that checks itself.
+    ///
+    /// # Errors
+    /// `Invalid` when the range passes the extent; `Damage` when the file cannot hold it; `Io`.
+    pub(crate) fn read_unchecked(
+        &self,
+        offset: u64,
+        stored_len: u64,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>> {
+        let blocks = self.blocks_of(offset, stored_len, &range)?;
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = blocks.over(&range);
+        let part = |block: u64| {
+            let held = blocks.holds(block);
+            held.start.max(range.start)..held.end.min(range.end)
+        };
+        let at = |block: u64, byte: u64| blocks.at(block) + byte - blocks.holds(block).start;
+        let last = wanted.end - 1;
+        let from = at(wanted.start, range.start);
+        let mut bytes = vec![0; (at(last, part(last).end) - from) as usize];
+        self.fill(&mut bytes, from)?;
+        let mut to = 0;
+        for block in wanted {
+            let part = part(block);
+            let (begin, len) = ((at(block, part.start) - from) as usize, (part.end - part.start));
+            bytes.copy_within(begin..begin + len as usize, to);
+            to += len as usize;
+        }
+        bytes.truncate(to);
+        Ok(bytes)
+    }
+
+    /// The blocks of an extent of which `range` is wanted.
+    fn blocks_of(&self, offset: u64, stored_len: u64, range: &Range<u64>) -> Result<Blocks> {
+        if range.start > range.end || range.end > stored_len {
+            let cause = format!("bytes {range:?} of an extent of {stored_len} bytes");
+            return Err(Error::invalid("read", self.at(offset), cause));
+        }
+        // P9: whoever told the place, an extent that the file cannot hold allocates nothing.
+        let ends = self.len.saturating_sub(TRAILER_BYTES as u64);
+        Blocks::new(offset, stored_len, self.framing.block_bytes)
+            .filter(|blocks| offset >= HEADER_BYTES as u64 && blocks.end() <= ends)
+            .ok_or_else(|| {
+                let len = self.len;
+                let cause = format!("{len} bytes of file hold no extent of {stored_len} bytes");
+                Error::damage("read", self.at(offset), cause)
+            })
     }
 
     /// Syncs the file and drops what the page cache holds of it, so that what is read next comes from

@@ -68,12 +68,12 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
     for stream in recording.streams()? {
         rows = rows.saturating_add(stream.rows());
         let iterations = stream.iterations()?;
-        let stored = stream.stored_bytes()?;
+        let (raw, stored) = (stream.raw_bytes()?, stream.stored_bytes()?);
         if output.is_json {
             list.push(json!({
                 "name": stream.name(), "rows": stream.rows(), "sealed_rows": stream.sealed_rows(),
                 "chunks": stream.chunk_count(), "iterations": iterations,
-                "bytes_raw": stream.raw_bytes(), "bytes_stored": stored,
+                "bytes_raw": raw, "bytes_stored": stored,
             }));
             continue;
         }
@@ -84,7 +84,7 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
             counted(stream.rows(), "row"),
             counted(stream.chunk_count() as u64, "chunk"),
             size(stored),
-            size(stream.raw_bytes()),
+            size(raw),
         ))?;
     }
     let fields = recording.schema().fields();

@@ -98,8 +98,11 @@ impl Chunk {
         let footer = match before.len().checked_sub(footer_len as usize) {
             Some(at) => before[at..].to_vec(),
             None => {
+                // What is known of its end is not read again.
                 let at = len - TRAILER_LEN as u64 - footer_len;
-                exactly(read, &place, at, footer_len)?
+                let mut footer = exactly(read, &place, at, end_at - at)?;
+                footer.extend_from_slice(before);
+                footer
             }
         };
         // P6: the checksum of the footer covers the checksum of every block.

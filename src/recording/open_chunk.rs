@@ -1,0 +1,148 @@
+//! A chunk that is open for reading. P6: what it gives passed the checksums inside the chunk. Only
+//! the bytes that are wanted are read; where they do not fit, they are read once more with the
+//! file's own checksums, which know the file and the place to name.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::stream::{Bound, Stream};
+use crate::engine::Store;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::column::{Chunk, Column, ColumnId};
+use crate::ids::ObjectId;
+use crate::manifest::{ChunkRow, ObjectRow, Reading};
+
+/// Footers that a stream keeps.
+const FOOTERS_MAX: usize = 16;
+
+/// Footers that were read, the most recently used last.
+pub(super) type Footers = Arc<Mutex<VecDeque<(ObjectId, Arc<Chunk>)>>>;
+
+/// A chunk that is open for reading.
+#[derive(Debug)]
+pub(super) struct OpenChunk<'s> {
+    store: &'s Store,
+    object: ObjectId,
+    /// Its whole content, where most of it is wanted.
+    content: Option<Vec<u8>>,
+    pub(super) chunk: Arc<Chunk>,
+    /// Its rows that count, in the stream.
+    pub(super) rows: Range<u64>,
+}
+
+impl Stream {
+    /// Opens the chunk at position `at`.
+    pub(super) fn open_chunk(&self, at: u64) -> Result<OpenChunk<'_>> {
+        let row = self.chunks.get(at)?;
+        let chunk = self.footer(at, &row)?;
+        let rows = row.first.0..row.first.0.saturating_add(row.rows);
+        Ok(OpenChunk { store: &self.store, object: row.object, content: None, chunk, rows })
+    }
+
+    fn footer(&self, at: u64, row: &ChunkRow) -> Result<Arc<Chunk>> {
+        let known = |footers: &mut VecDeque<(ObjectId, Arc<Chunk>)>| {
+            let at = footers.iter().position(|(object, _)| *object == row.object)?;
+            let found = footers.remove(at)?;
+            footers.push_back(found.clone());
+            Some(found.1)
+        };
+        let mut footers = self.footers.lock();
+        let chunk = match known(&mut footers) {
+            Some(chunk) => chunk,
+            None => {
+                drop(footers);
+                let read = Arc::new(self.read_footer(at, row)?);
+                footers = self.footers.lock();
+                if footers.len() >= FOOTERS_MAX {
+                    footers.pop_front();
+                }
+                footers.push_back((row.object, Arc::clone(&read)));
+                read
+            }
+        };
+        // Equal chunks are one object: whose row it is, is seen each time.
+        let fits = row
+            .iterations
+            .is_none_or(|said| said == chunk.iterations() || row.rows < row.rows_written);
+        if chunk.schema() != self.schema() || chunk.rows() != row.rows_written || !fits {
+            let cause = "schema, row count or iterations differ from what the rows say";
+            return Err(Error::damage("read", self.chunk_place(at), cause));
+        }
+        Ok(chunk)
+    }
+
+    fn read_footer(&self, at: u64, row: &ChunkRow) -> Result<Chunk> {
+        let len = self.store.snapshot()?.require::<ObjectRow>(&row.object)?.len;
+        read_twice(&self.store, row.object, &mut |read| {
+            Chunk::open(self.chunk_place(at), len, read)
+        })
+    }
+
+    pub(super) fn chunk_place(&self, at: u64) -> String {
+        format!("stream {:?} chunk {at}", self.name())
+    }
+}
+
+/// Reads parts of an object.
+type Read<'r> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'r;
+
+/// Does something with the bytes of an object that checks them itself. Where they are damaged they
+/// are read again, verified by their file.
+fn read_twice<T>(
+    store: &Store,
+    object: ObjectId,
+    work: &mut dyn FnMut(&mut Read<'_>) -> Result<T>,
+) -> Result<T> {
+    let range = |at: u64, len: u64| at..at.saturating_add(len);
+    let first = work(&mut |at, len| store.fetch_self_checked(object, range(at, len)));
+    match first {
+        Err(e) if e.kind() == ErrorKind::Damage => {
+            work(&mut |at, len| store.fetch_range(object, range(at, len)))
+        }
+        first => first,
+    }
+}
+
+impl OpenChunk<'_> {
+    /// Fetches the whole content at once, for a reader of most of it.
+    pub(super) fn fetch_whole(&mut self) -> Result<()> {
+        self.content = Some(self.store.fetch(self.object)?);
+        Ok(())
+    }
+
+    fn with_bytes<T>(&self, work: &mut dyn FnMut(&mut Read<'_>) -> Result<T>) -> Result<T> {
+        let Some(content) = &self.content else {
+            return read_twice(self.store, self.object, work);
+        };
+        work(&mut |offset, len| {
+            let range = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
+            let bytes = range.and_then(|(at, len)| content.get(at..)?.get(..len));
+            bytes.map(<[u8]>::to_vec).ok_or_else(|| {
+                let place = format!("object {}", self.object);
+                Error::damage("read", place, "it is shorter than it says")
+            })
+        })
+    }
+
+    /// Decodes rows of the stream that lie in this chunk.
+    pub(super) fn column(&self, column: ColumnId, rows: Range<u64>) -> Result<Column> {
+        let rows = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
+        let within = rows.start - self.rows.start..rows.end.max(rows.start) - self.rows.start;
+        self.with_bytes(&mut |read| self.chunk.column(read, column, within.clone()))
+    }
+
+    /// The first of its rows that is not below `bound`, counted from its first.
+    pub(super) fn first_row_from(&self, bound: Bound) -> Result<u64> {
+        self.with_bytes(&mut |read| {
+            Ok(match bound {
+                Bound::Iteration(bound) => self.chunk.rows_of(read, bound..i64::MAX)?.start,
+                Bound::Time(bound) => {
+                    self.chunk.rows_between_times(read, bound..f64::INFINITY)?.start
+                }
+            })
+        })
+    }
+}
