@@ -54,6 +54,8 @@ number! {
     NameGeneration(u64);
     /// One checkpoint.
     CheckpointId(u64);
+    /// One event of a recording, from 0.
+    EventId(u64);
     /// One receipt.
     ReceiptId(u64);
 }

@@ -61,6 +61,9 @@ protections! {
     CheckpointOrder = "checkpoint_order",
     EdgesOfChunks = "edges_of_chunks",
     RecordingClaim = "recording_claim",
+    FollowGeneration = "follow_generation",
+    RewindTold = "rewind_told",
+    RetireEdges = "retire_edges",
 }
 
 #[cfg(feature = "sim")]

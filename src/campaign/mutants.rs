@@ -50,6 +50,9 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::CursorCheck,
         Protection::CheckpointOrder,
         Protection::EdgesOfChunks,
+        Protection::FollowGeneration,
+        Protection::RewindTold,
+        Protection::RetireEdges,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

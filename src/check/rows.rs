@@ -8,12 +8,12 @@ use super::look::{Look, place_of};
 use super::report::Severity;
 use crate::digest::Digest;
 use crate::error::Result;
-use crate::ids::{CommitSeq, FileId, LeaseId, ObjectId, RecordingId};
+use crate::ids::{CommitSeq, EventId, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, FileRow, HistoryRow, InlineRow,
-    JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, ParameterRow, Place, Raw, Reading,
-    ReceiptRow, RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow, Table,
-    from_value,
+    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, EventRow, FileRow, HistoryRow,
+    InlineRow, JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, ParameterRow, Place, Raw,
+    Reading, ReceiptRow, RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow,
+    Table, from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -57,6 +57,7 @@ const KNOWN: &[Table] = &[
     StreamRow::TABLE,
     ChunkRow::TABLE,
     CheckpointRow::TABLE,
+    EventRow::TABLE,
     ReceiptRow::TABLE,
     NameRow::TABLE,
     HistoryRow::TABLE,
@@ -97,6 +98,10 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
     each_whole::<ChunkRow>(look, snapshot, &mut |_, key, _| raise(&mut used.stream, key.0))?;
     each_whole::<CheckpointRow>(look, snapshot, &mut |_, key, _| {
         raise(&mut used.checkpoint, key.1)
+    })?;
+    each_whole::<EventRow>(look, snapshot, &mut |look, key, _| {
+        raise(&mut used.recording, key.0)?;
+        check_event(look, snapshot, key)
     })?;
     each_whole::<ReceiptRow>(look, snapshot, &mut |_, key, row| {
         raise(&mut used.commit_seq, row.commit)?;
@@ -360,6 +365,15 @@ fn check_name(
     let what = format!("it leads to recording {}, which is not of this name", row.recording);
     let means = "the name cannot be used";
     look.find(Severity::Damage, place_of::<RecordingNameRow>(name), what, means);
+    Ok(())
+}
+
+fn check_event(look: &mut Look, snapshot: &Snapshot, key: &(RecordingId, EventId)) -> Result<()> {
+    if !matches!(snapshot.get::<RecordingRow>(&key.0), Ok(None)) {
+        return Ok(());
+    }
+    let what = format!("recording {} is not there", key.0);
+    look.find(Severity::Warning, place_of::<EventRow>(key), what, "nobody can read it any more");
     Ok(())
 }
 

@@ -256,6 +256,7 @@ impl Store {
         self.core().check_write("wait")?;
         let level = self.core().level(level);
         writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))?;
+        self.core().bell.ring();
         if level == Level::Durable {
             self.core().check_not_taken_over()?;
             self.core().note_untidy(self.keep_budget());
@@ -274,6 +275,7 @@ impl Store {
         let writer = self.writer("barrier")?;
         self.core().check_write("barrier")?;
         writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
+        self.core().bell.ring();
         self.core().check_not_taken_over()?;
         self.core().note_untidy(self.keep_budget());
         Ok(())

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ballast::Ballast;
+use super::bell::Bell;
 use super::condition::{Attempt, Condition};
 use super::enter::WriteAccess;
 use crate::digest::Digest;
@@ -43,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) access: WriteAccess,
     /// Where several processes write: our lock file, which stands as long as nobody took over.
     pub(crate) own_lock: Option<(PathBuf, Identity)>,
+    /// Wakes who follows in this process.
+    pub(crate) bell: Bell,
 }
 
 impl Core {
@@ -131,6 +134,7 @@ impl Core {
             self.halt_if_manifest_did(e, unknown);
         })?;
         self.keep_head(committed.commit);
+        self.bell.ring();
         Ok(committed)
     }
 

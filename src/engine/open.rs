@@ -428,6 +428,7 @@ fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Resul
         ballast,
         access: options.access,
         own_lock: None,
+        bell: Default::default(),
     })
 }
 

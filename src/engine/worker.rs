@@ -269,6 +269,7 @@ fn linger(store: &Store) {
                 _ => {}
             }
             writer.journal.wake();
+            store.core().bell.ring();
         }
     }
     if !is_idle || !writer.journal.linger_due(store.core().disk.monotonic_nanos()) {
@@ -279,6 +280,7 @@ fn linger(store: &Store) {
         true => writer.journal.barrier(),
         false => writer.journal.flush(),
     };
+    store.core().bell.ring();
     if let Err(e) = written {
         store.note_journal_failure(&e);
         store.core().condition.warn(e);

@@ -59,7 +59,14 @@ impl<'a> Reader<'a> {
         Ok(Self { window, path, expect })
     }
 
-    fn at(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
+    /// For a reader that comes again and again: it reads what is new, and little more.
+    pub fn open_again(disk: &dyn Disk, path: &'a Path, expect: &'a Expect) -> Result<Self> {
+        let file = disk.open(path, Access::Read).map_err(|e| unopened(path, e))?;
+        let window = Window::probing(Arc::clone(&file)).map_err(|e| failed_read(path, e))?;
+        Ok(Self { window, path, expect })
+    }
+
+    pub fn at(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
         self.window.at(offset, want).map_err(|e| failed_read(self.path, e))
     }
 
@@ -172,7 +179,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The header of the frame at `offset`, if it is whole; its body is left in the window.
-    fn frame(&mut self, salt: &Salt, offset: u64) -> Result<Option<FrameHeader>> {
+    pub fn frame(&mut self, salt: &Salt, offset: u64) -> Result<Option<FrameHeader>> {
         let len = self.window.len();
         let bytes = self.at(offset, FRAME_HEADER_BYTES)?;
         let header = bytes.first_chunk().and_then(|b| FrameHeader::decode(b, salt, offset));

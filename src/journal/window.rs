@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::vfs::File;
 
 const WINDOW_BYTES: usize = 256 << 10;
+/// What a look at whether there is something new reads.
+const PROBE_BYTES: usize = 512;
 
 #[derive(Debug)]
 pub(super) struct Window {
@@ -13,12 +15,20 @@ pub(super) struct Window {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
+    /// What the next filling reads at least.
+    step: usize,
 }
 
 impl Window {
     pub fn new(file: Arc<dyn File>) -> io::Result<Self> {
         let len = file.len()?;
-        Ok(Self { file, len, start: 0, bytes: Vec::new() })
+        Ok(Self { file, len, start: 0, bytes: Vec::new(), step: WINDOW_BYTES })
+    }
+
+    /// The same for a reader that expects little: it begins with a small piece, and each next one is
+    /// twice as long.
+    pub fn probing(file: Arc<dyn File>) -> io::Result<Self> {
+        Ok(Self { step: PROBE_BYTES, ..Self::new(file)? })
     }
 
     /// Length of the file when it was last asked.
@@ -56,7 +66,8 @@ impl Window {
         // P9: no allocation beyond what the file itself holds.
         let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
         self.bytes.clear();
-        self.bytes.resize(want.max(WINDOW_BYTES).min(left), 0);
+        self.bytes.resize(want.max(self.step).min(left), 0);
+        self.step = (self.step * 2).min(WINDOW_BYTES);
         self.start = offset;
         let mut have = 0;
         while have < self.bytes.len() {

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::ids::{
-    CheckpointId, FileId, LeaseId, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, StreamId,
-    UniqueId,
+    CheckpointId, EventId, FileId, LeaseId, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId,
+    StreamId, UniqueId,
 };
 use crate::manifest::table::Table;
 
@@ -71,7 +71,7 @@ macro_rules! number_fields {
     )*};
 }
 
-number_fields! { CheckpointId FileId LeaseId ObjectId Ordinal ReceiptId RecordingId StreamId }
+number_fields! { CheckpointId EventId FileId LeaseId ObjectId Ordinal ReceiptId RecordingId StreamId }
 
 macro_rules! single_keys {
     ($($id:ident)*) => {$(
@@ -113,7 +113,7 @@ macro_rules! pair_keys {
 
 pair_keys! {
     (OwnerId, u64) (u64, ObjectId) (FileId, ObjectId) (StreamId, Ordinal) (u64, CheckpointId)
-    (UniqueId, u64)
+    (UniqueId, u64) (RecordingId, EventId)
 }
 
 /// A page of a journal: owner, number, first byte.

@@ -19,6 +19,7 @@ use super::table::Table;
 use super::write::Write;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, ObjectId};
+use crate::protection::Protection;
 
 /// What lost its last reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Write<'_> {
         let mut settled = Settled::default();
         let born = std::mem::take(&mut self.unsettled.born);
         for object in std::mem::take(&mut self.unsettled.lost).union(&born) {
-            if self.has_edges(*object)? {
+            if self.has_edges(*object)? && Protection::RetireEdges.is_on() {
                 continue;
             }
             if born.contains(object) {

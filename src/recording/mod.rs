@@ -30,6 +30,7 @@ mod chunks;
 mod decoders;
 mod draft;
 mod element;
+mod events;
 mod every;
 #[cfg(feature = "interop")]
 mod export;
@@ -38,8 +39,12 @@ mod filling;
 mod filter;
 mod filter_words;
 mod flatten;
+mod follow;
+mod follow_chunk;
+mod followed;
 #[cfg(feature = "interop")]
 mod import;
+mod lane;
 #[cfg(feature = "interop")]
 mod left_over;
 mod merge;
@@ -65,10 +70,12 @@ mod stream;
 mod stream_options;
 mod tally;
 
+pub use crate::engine::FollowLevel;
 pub use crate::format::column::{
     Array, Axis, Blob, Column, Data, Elements, Field, FieldType, Flags, Number, OpaqueType, Schema,
     Shape, Value,
 };
+pub use crate::ids::EventId;
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::RecordingStatus;
 pub use axis::TimeAxis;
@@ -77,10 +84,13 @@ pub use catalogue::{Catalogue, Selected};
 pub use decoders::Decoders;
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 pub use element::{Element, NdArray, Opaque};
+pub use events::{EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Event, EventValue, NOTE};
 pub use every::Every;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};
 pub use field::{Columns, FieldRead};
+pub use follow::Follow;
+pub use followed::{Followed, FollowedRecord};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;

@@ -12,6 +12,7 @@ use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use super::batch::Batch;
 use super::draft::check_name;
+use super::events::Where;
 use super::every::Moment;
 use super::observable::Observable;
 use super::observe::For;
@@ -86,6 +87,17 @@ impl Recorder {
         let state = self.state.lock();
         let state = state.try_borrow().ok()?;
         state.streams.iter().position(|stream| stream.name == name)
+    }
+
+    /// Where the recording is: its last iteration, and the end of a stream that holds it.
+    pub(super) fn here(&self) -> Result<Where> {
+        self.locked("note", |state| {
+            let last = |stream: &OpenStream| Some((stream.tally.last()?.0, stream.id));
+            let Some((iteration, stream)) = state.streams.iter().filter_map(last).max() else {
+                return Ok(Where::default());
+            };
+            Ok(Where { iteration: Some(iteration), anchor: self.store.cursor_of(stream) })
+        })
     }
 
     /// Appends one record to one stream that is not timed.

@@ -1,11 +1,13 @@
 //! Removing a recording: its rows and its streams' go in one transaction.
 
+use super::events::remove_events;
 use super::parameter::remove_parameters;
 use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{Ordinal, RecordingId, StreamId};
+use crate::ids::{CheckpointId, Ordinal, RecordingId, StreamId};
 use crate::manifest::{
-    ChunkRow, ClaimRow, Reading, RecordingNameRow, RecordingRow, ResourceKey, StreamRow, Write,
+    CheckpointRow, ChunkRow, ClaimRow, Reading, RecordingNameRow, RecordingRow, ResourceKey,
+    StreamRow, Write,
 };
 use crate::vfs::Step;
 
@@ -68,6 +70,11 @@ pub(super) fn remove_rows(w: &mut Write, name: &str) -> Result<Vec<StreamId>> {
     };
     remove_parameters(w, recording)?;
     w.remove::<ClaimRow>(&ResourceKey::of_recording(name))?;
+    remove_events(w, recording)?;
+    let range = (recording.0, CheckpointId(0))..=(recording.0, CheckpointId(u64::MAX));
+    while let Some((key, _)) = w.last::<CheckpointRow>(range.clone())? {
+        w.remove::<CheckpointRow>(&key)?;
+    }
     let streams = w.remove::<RecordingRow>(&recording)?.map_or(Vec::new(), |row| row.streams);
     for stream in &streams {
         let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));

@@ -55,6 +55,7 @@ steps! {
     PublishDrop = "publish.drop",
     CheckpointCommit = "checkpoint.commit",
     RewindCommit = "rewind.commit",
+    EventCommit = "event.commit",
     ClaimCommit = "claim.commit",
     LeaseCommit = "lease.commit",
     StateCommit = "state.commit",

@@ -9,12 +9,14 @@
 //!   snapshots    snapshots of the rows themselves -> objects
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
 //!   parameters   parameters of recordings; parameter_order follows from them
+//!   events       events and notes of recordings
 //! ```
 //!
 //! A row refers to an object only through [`Row::edges`](super::Row::edges).
 
 mod bodies;
 mod bytes;
+mod events;
 mod journals;
 mod names;
 mod parameters;
@@ -27,6 +29,7 @@ pub use bytes::{
     CondemnedRow, DigestRow, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow, ObjectRow,
     Place,
 };
+pub use events::{EventForm, EventRow};
 pub use journals::{JournalRow, JournalState, LeaseRow};
 pub use names::{HistoryKey, HistoryRow, NameKey, NameRow, Namespace, ValueForm};
 pub use parameters::{ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow};

@@ -25,7 +25,7 @@ mod error {
 
 mod ids {
     pub use sealstone::ids::{
-        CheckpointId, CommitCount, CommitSeq, Epoch, FileId, Generation, LeaseId, NameGeneration,
+        CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, LeaseId, NameGeneration,
         ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, Sequence, StoreId, StreamId, UniqueId,
         unix_millis,
     };
@@ -148,7 +148,7 @@ mod manifest {
     pub use sealstone::manifest::{
         Birth, BodyDisk, BodyRow, Books, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
         ClaimRow, Committed, Compacted, CondemnedRow, CountersKey, CountersRow, Cursor, Cut,
-        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, FEATURES_READ, FEATURES_WRITE, FORMAT,
+        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, EventForm, EventRow, FEATURES_READ, FEATURES_WRITE, FORMAT,
         FileObjectRow, FileRow, FileState, FrameRow, HistoryKey, HistoryRow, InlineRow, JournalRow,
         JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
         ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey,
@@ -170,7 +170,7 @@ mod sealed {
 mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Branch, Budget,
-        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, Fork, Forked, Health,
+        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, FollowLevel, Fork, Forked, Health,
         Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed,
         Recovery, Retired, Sealer, Sealing, SnapshotAge, Stats, Store, StreamView, Thing, Waiting,
         WriteAccess,
@@ -193,7 +193,7 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, Element, Elements, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected, Shape, States, Stream, StreamOptions, Ticket, TimeAxis, Value, ValueMap, import_dry_run,
+        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel, Followed, FollowedRecord, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected, Shape, States, Stream, StreamOptions, Ticket, TimeAxis, Value, ValueMap, import_dry_run,
     };
 }
 

@@ -1,0 +1,252 @@
+//! Following a recording while it is written, from any process: each record once, in order.
+//!
+//! ```text
+//!   poll: what was read ahead -> [dry] look -> records of all streams, in the order of iterations
+//!   next_event: poll, and where nothing came wait and poll again
+//! ```
+//! Nobody tells another process that something came, so waiting is polling, in pauses from 1 ms to
+//! 100 ms; in the process that writes a pause ends when something was written or committed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::events::{Event, events_from};
+use super::followed::Followed;
+use super::lane::Lane;
+use crate::engine::{FollowLevel, Follower, Store};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{EventId, RecordingId};
+use crate::manifest::{Reading, RecordingNameRow, RecordingRow, RecordingStatus, StreamRow};
+
+const PAUSE_MILLIS_MIN: u64 = 1;
+const PAUSE_MILLIS_MAX: u64 = 100;
+/// Records read ahead, all streams together.
+const AHEAD_BYTES: u64 = 32 << 20;
+/// One stream's share is at least this, and at most that.
+const SHARE_BYTES: std::ops::RangeInclusive<u64> = (4 << 10)..=(2 << 20);
+/// Looks of one poll that found nothing to tell and said that there is more.
+const LOOKS_MAX: usize = 64;
+
+/// A recording that is followed: `for event in store.follow("run")? { .. }`.
+///
+/// The iterator waits for what comes next, and ends behind [`Followed::Ended`] or an error. A process
+/// that was killed ends nothing: its recording is still *running*, and may be resumed.
+#[derive(Debug)]
+pub struct Follow {
+    store: Store,
+    id: RecordingId,
+    name: String,
+    follower: Follower,
+    lanes: Vec<Lane>,
+    status: RecordingStatus,
+    /// What is told before any record.
+    first: VecDeque<Followed>,
+    events: VecDeque<Event>,
+    next_event: EventId,
+    is_over: bool,
+}
+
+impl Store {
+    /// Follows the recording called `name` from its first record on, at [`FollowLevel::Written`].
+    ///
+    /// A store whose writer was killed opens for reading as a copy that keeps writers out
+    /// ([`Info::is_recovered_copy`](crate::engine::Info)): open it anew now and then, and go on with
+    /// [`Follow::over`].
+    ///
+    /// # Errors
+    /// `NotFound`; `Damage`.
+    pub fn follow(&self, name: &str) -> Result<Follow> {
+        let snapshot = self.snapshot()?;
+        let Some(named) = snapshot.get::<RecordingNameRow>(&name.to_owned())? else {
+            let cause = "there is no recording of this name";
+            return Err(Error::new(ErrorKind::NotFound, "follow", format!("{name:?}"), cause));
+        };
+        let row = snapshot.require::<RecordingRow>(&named.recording)?;
+        drop(snapshot);
+        let mut follow = Follow {
+            store: self.clone(),
+            id: named.recording,
+            name: name.to_owned(),
+            follower: Follower::new(FollowLevel::default()),
+            lanes: Vec::new(),
+            status: RecordingStatus::Running,
+            first: VecDeque::new(),
+            events: VecDeque::new(),
+            next_event: EventId(0),
+            is_over: false,
+        };
+        follow.add_streams(&row)?;
+        Ok(follow)
+    }
+}
+
+impl Follow {
+    /// Shows a record once it is as safe as `level` says. To be said before the first poll: it begins
+    /// anew.
+    #[must_use]
+    pub fn level(mut self, level: FollowLevel) -> Self {
+        self.follower = Follower::new(level);
+        self.lanes.iter().for_each(|lane| self.follower.add(lane.id));
+        self
+    }
+
+    /// Goes on from where it stands over another opening of the same store.
+    ///
+    /// # Errors
+    /// `Foreign` for another store.
+    pub fn over(mut self, store: &Store) -> Result<Self> {
+        if store.id() != self.store.id() {
+            let cause = format!("it is store {}, not {}", store.id(), self.store.id());
+            return Err(Error::new(ErrorKind::Foreign, "follow", store.path().display(), cause));
+        }
+        self.store = store.clone();
+        Ok(self)
+    }
+
+    /// The recording's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What comes next, if it is there by now. What a call costs follows what is new, not how long
+    /// the recording is.
+    ///
+    /// # Errors
+    /// `NotFound` when the recording was retired; `Damage` only where rows and bytes contradict each
+    /// other and stay so; `Io`. The same call may be made again.
+    pub fn poll(&mut self) -> Result<Option<Followed>> {
+        for _ in 0..LOOKS_MAX {
+            if self.is_over {
+                return Ok(None);
+            }
+            if let Some(told) = self.at_hand()? {
+                return Ok(Some(told));
+            }
+            self.look()?;
+            if let Some(told) = self.at_hand()? {
+                return Ok(Some(told));
+            }
+            if !self.follower.is_behind() {
+                return Ok(self.ended());
+            }
+        }
+        Ok(None)
+    }
+
+    /// What comes next; waits for it, `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Follow::poll`].
+    pub fn next_event(&mut self, timeout: Duration) -> Result<Option<Followed>> {
+        let disk = self.store.disk();
+        let (began, most) = (disk.monotonic_nanos(), timeout.as_nanos());
+        let mut pause = PAUSE_MILLIS_MIN;
+        loop {
+            let heard = self.store.rings();
+            if let Some(told) = self.poll()? {
+                return Ok(Some(told));
+            }
+            let waited = u128::from(disk.monotonic_nanos().saturating_sub(began));
+            if self.is_over || waited >= most {
+                return Ok(None);
+            }
+            let left = Duration::from_nanos(u64::try_from(most - waited).unwrap_or(u64::MAX));
+            self.store.wait_for_ring(heard, left.min(Duration::from_millis(pause)));
+            pause = (pause * 2).min(PAUSE_MILLIS_MAX);
+        }
+    }
+
+    /// What was read ahead; the stream of the lowest iteration first, and an event behind the records
+    /// of its iteration.
+    fn at_hand(&mut self) -> Result<Option<Followed>> {
+        let share = AHEAD_BYTES / (self.lanes.len().max(1) as u64);
+        let share = share.clamp(*SHARE_BYTES.start(), *SHARE_BYTES.end());
+        for lane in &mut self.lanes {
+            if self.first.is_empty() {
+                self.first.extend(lane.sealed(&self.follower));
+            }
+            while self.first.is_empty()
+                && let Some(told) = lane.fill(&self.store, &mut self.follower, share)?
+            {
+                self.first.push_back(told);
+            }
+        }
+        if let Some(told) = self.first.pop_front() {
+            return Ok(Some(told));
+        }
+        let heads = self.lanes.iter().enumerate();
+        let next = heads.filter_map(|(at, lane)| lane.head().map(|head| (head, at))).min();
+        let is_due = |event: &Event| next.is_none_or(|(head, _)| event.iteration() < Some(head));
+        if self.events.front().is_some_and(is_due) {
+            return Ok(self.events.pop_front().map(Followed::Event));
+        }
+        Ok(next.and_then(|(_, at)| self.lanes.get_mut(at)?.pop()))
+    }
+
+    fn look(&mut self) -> Result<()> {
+        let retired = |cause: Error| {
+            let why = "it was retired while it was followed";
+            Error::new(ErrorKind::NotFound, "follow", format!("{:?}", self.name), why)
+                .with_source(cause)
+        };
+        let snapshot = match self.follower.look(&self.store) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Err(retired(e)),
+            looked => looked?,
+        };
+        let Some(row) = snapshot.get::<RecordingRow>(&self.id)? else {
+            let cause = "its row is gone";
+            let place = format!("recording {}", self.id);
+            return Err(retired(Error::new(ErrorKind::NotFound, "follow", place, cause)));
+        };
+        let found = events_from(&snapshot, self.id, self.next_event)?;
+        drop(snapshot);
+        if let Some(last) = found.last() {
+            self.next_event = last.id().next().unwrap_or(last.id());
+        }
+        self.events.extend(found);
+        self.add_streams(&row)?;
+        self.status = row.status;
+        self.lanes.iter_mut().for_each(Lane::looked);
+        Ok(())
+    }
+
+    /// Streams may come to a recording in bulk.
+    fn add_streams(&mut self, row: &RecordingRow) -> Result<()> {
+        if row.streams.len() == self.lanes.len() {
+            return Ok(());
+        }
+        let snapshot = self.store.snapshot()?;
+        for id in row.streams.iter().skip(self.lanes.len()) {
+            self.lanes.push(Lane::new(*id, &snapshot.require::<StreamRow>(id)?)?);
+            self.follower.add(*id);
+        }
+        Ok(())
+    }
+
+    /// Nothing came, and all was looked at.
+    fn ended(&mut self) -> Option<Followed> {
+        if self.status == RecordingStatus::Running {
+            return None;
+        }
+        self.is_over = true;
+        Some(Followed::Ended(self.status.clone()))
+    }
+}
+
+impl Iterator for Follow {
+    type Item = Result<Followed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_over {
+            match self.next_event(Duration::MAX) {
+                Ok(Some(told)) => return Some(Ok(told)),
+                Ok(None) => {}
+                Err(e) => {
+                    self.is_over = true;
+                    return Some(Err(e));
+                }
+            }
+        }
+        None
+    }
+}
