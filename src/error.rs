@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Exists,
     /// No row names the thing asked for.
     NotFound,
+    /// The recording has no checkpoint to go on from. Resume from its tail, or start anew.
+    NoCheckpoint,
     /// The store stands but its manifest is gone. Put it back, or salvage.
     ManifestLost,
     /// A file belongs to another store. Put this store's own file back, or salvage.
@@ -76,6 +78,7 @@ impl ErrorKind {
             Self::NoStore => "no_store",
             Self::Exists => "exists",
             Self::NotFound => "not_found",
+            Self::NoCheckpoint => "no_checkpoint",
             Self::ManifestLost => "manifest_lost",
             Self::Foreign => "foreign",
             Self::NewerFormat => "newer_format",

@@ -134,7 +134,7 @@ impl Store {
     /// and reads: one made after a moment that a rewind went back beyond is passed over.
     ///
     /// # Errors
-    /// `NotFound` when there is none; `Damage` when there are some, and none of them reads.
+    /// `NoCheckpoint` when there is none; `Damage` when there are some, and none of them reads.
     pub fn latest_checkpoint(&self, scope: u64) -> Result<Checkpoint> {
         self.latest_checkpoint_that(scope, &mut |_| Ok(()))
     }
@@ -170,7 +170,10 @@ impl Store {
         }
         let place = format!("scope {scope}");
         match passed_over.into_iter().next() {
-            None => Err(Error::new(ErrorKind::NotFound, "resume", place, "no checkpoint stands")),
+            None => {
+                let cause = "there is no checkpoint of it that stands";
+                Err(Error::new(ErrorKind::NoCheckpoint, "resume", place, cause))
+            }
             Some((id, e)) => {
                 let cause = format!("no checkpoint of it reads; the newest is {id}: {e}");
                 Err(Error::damage("resume", place, cause).with_source(e))

@@ -52,7 +52,6 @@ impl StreamAbout {
     }
 
     /// A row that says nothing has the defaults.
-    #[cfg_attr(not(test), expect(dead_code, reason = "resuming is what needs it"))]
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         decode("stream", bytes)
     }

@@ -3,11 +3,12 @@
 
 use super::about_chunk::AboutChunk;
 use super::open_stream::OpenStream;
-use super::tally::Span;
-use crate::engine::{ChunkBuild, Store};
+use super::tally::{ChunkLimits, Counted, Span, Tally};
+use crate::engine::{ChunkBuild, Store, StreamView};
 use crate::error::Result;
-use crate::format::column::{ChunkBuilder, Value, row_payload};
-use crate::ids::Sequence;
+use crate::format::column::{ChunkBuilder, Schema, Value, row_payload};
+use crate::ids::{Sequence, StreamId};
+use crate::journal::Payload;
 
 /// A batch goes once it holds as many chunks as went before it, at most so many,
 const CHUNKS: usize = 1024;
@@ -71,20 +72,70 @@ fn build(
     span: Span,
     builder: &mut ChunkBuilder,
 ) -> Result<ChunkBuild> {
-    builder.clear();
     let payloads = store.tail_payloads(stream.id, span.first..span.first + span.rows)?;
-    for payload in &payloads {
+    builder.clear();
+    fill(store, &stream.schema, payloads.iter(), builder)?;
+    finish(stream.id, &stream.name, span.first, builder)
+}
+
+/// The unsealed records of a stream as it was seen, up to `end`, as the chunks that its own writer makes
+/// of them.
+pub(super) fn chunks_of_view(
+    store: &Store,
+    view: &StreamView,
+    schema: &Schema,
+    limits: &ChunkLimits,
+    end: Sequence,
+) -> Result<Vec<ChunkBuild>> {
+    let first = view.row.sealed_upto;
+    let count = end.0.saturating_sub(first.0) as usize;
+    let mut tally = Tally::new(first.0, None);
+    let mut spans = Vec::new();
+    for (_, payload) in view.tail.iter().take(count) {
         let mut fetched = Vec::new();
         let bytes = store.payload_slice(payload, &mut fetched)?;
-        let mut values: Vec<Value<'_>> = Vec::with_capacity(stream.schema.fields().len());
-        let (iteration, time) = row_payload::decode(&stream.schema, bytes, &mut values)?;
+        spans.extend(tally.add(limits, Counted::of(schema, bytes)?));
+    }
+    spans.extend(tally.cut());
+    let mut builder = ChunkBuilder::new(schema.clone());
+    let mut builds = Vec::with_capacity(spans.len());
+    for span in spans {
+        let from = (span.first - first.0) as usize;
+        let payloads = view.tail.iter().skip(from).take(span.rows as usize);
+        builder.clear();
+        fill(store, schema, payloads.map(|(_, payload)| payload), &mut builder)?;
+        builds.push(finish(view.stream, &view.row.name, span.first, &mut builder)?);
+    }
+    Ok(builds)
+}
+
+fn fill<'p>(
+    store: &Store,
+    schema: &Schema,
+    payloads: impl Iterator<Item = &'p Payload>,
+    builder: &mut ChunkBuilder,
+) -> Result<()> {
+    for payload in payloads {
+        let mut fetched = Vec::new();
+        let bytes = store.payload_slice(payload, &mut fetched)?;
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(schema.fields().len());
+        let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
         builder.push(iteration, time, &values)?;
     }
+    Ok(())
+}
+
+fn finish(
+    stream: StreamId,
+    name: &str,
+    first: u64,
+    builder: &mut ChunkBuilder,
+) -> Result<ChunkBuild> {
     let chunk = builder.finish()?;
-    let about = AboutChunk::new(&stream.name, span.first, &chunk).to_bytes()?;
+    let about = AboutChunk::new(name, first, &chunk).to_bytes()?;
     Ok(ChunkBuild {
-        stream: stream.id,
-        first: Sequence(span.first),
+        stream,
+        first: Sequence(first),
         rows: chunk.rows,
         about,
         raw_len: chunk.raw_len,

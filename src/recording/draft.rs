@@ -8,6 +8,7 @@ use super::axis::TimeAxis;
 use super::batch::Batch;
 use super::begin::{Checked, NewStream, begin};
 use super::bulk::{Bulk, check_open};
+use super::difference::{Settings, StreamSettings};
 use super::every::Every;
 use super::filling::Filling;
 use super::open_stream::OpenStream;
@@ -148,7 +149,8 @@ impl NewRecording {
             OpenStream::new(*id, new.name, new.schema, limits, every, watched)
         });
         let (streams, batch) = (streams.collect(), Batch::behind(0));
-        Ok(Recorder::new(self.store, begun.id, self.name, begun.claim, streams, batch))
+        let (id, schema, claim) = (begun.id, checked.schema, begun.claim);
+        Ok(Recorder::new(self.store, id, self.name, schema, claim, streams, batch))
     }
 
     /// Starts it, for many records that need not be durable one by one: they go straight into
@@ -178,6 +180,30 @@ impl NewRecording {
         let fillings = fillings.map(|(id, new)| Filling::new(Some(*id), new.name, new.schema));
         let (fillings, claim) = (fillings.collect(), begun.claim);
         Ok(Bulk::new(self.store, begun.id, self.name, claim, checked.schema, chunk_bytes, fillings))
+    }
+
+    /// What its records mean.
+    pub(super) fn settings(&self) -> Result<Settings> {
+        let checked = self.check()?;
+        let streams = checked.streams.into_iter().map(|stream| StreamSettings {
+            name: stream.name,
+            schema: stream.schema,
+            sampling: stream.about.sampling,
+        });
+        let (axis, streams) = (self.axis.clone(), streams.collect());
+        Ok(Settings { axis, schema: checked.schema, streams })
+    }
+
+    /// What a stream of it records.
+    pub(super) fn every_of(&self, stream: &str) -> Option<Every> {
+        let found = self.streams.iter().find(|options| options.name == stream);
+        found.map(|options| options.every.clone())
+    }
+
+    /// What it says of a stream.
+    pub(super) fn about_of(&self, stream: &str) -> Option<StreamAbout> {
+        let options = self.streams.iter().find(|options| options.name == stream)?;
+        Some(StreamAbout::new(options.every.sampling(), &options.limits(&self.limits)))
     }
 
     fn place(&self) -> String {

@@ -93,6 +93,11 @@ impl Every {
         Self { sampling, predicate: None }
     }
 
+    /// The rule of a stream that goes on; a predicate picks nothing.
+    pub(super) fn again(sampling: Sampling) -> Self {
+        Self::of(sampling)
+    }
+
     pub(super) fn sampling(&self) -> &Sampling {
         &self.sampling
     }

@@ -8,7 +8,7 @@ use super::recorded::Group;
 use super::recorder::{Recorder, State};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
-use crate::format::column::Field;
+use crate::format::column::{Field, Value, push_alone};
 use crate::journal::Ticket;
 
 /// Gives the value of the field of a name.
@@ -103,6 +103,13 @@ impl Recorder {
             Ok(ticket)
         })
     }
+}
+
+/// Names a value as a watched field sees it.
+pub(super) fn digest_of(field: &Field, value: &Value<'_>) -> Digest {
+    let mut bytes = Vec::new();
+    push_alone(field, value, &mut bytes);
+    Digest::of(&bytes)
 }
 
 /// Whether the stream records the observation, and what its rule keeps of it.

@@ -2,11 +2,12 @@
 
 use super::every::{Due, Every, Moment};
 use super::recorded::Recorded;
+use super::restored::At;
 use super::tally::{ChunkLimits, Counted, Span, Tally};
 use crate::digest::Digest;
 use crate::engine::Store;
 use crate::error::{Error, Result};
-use crate::format::column::{Field, Schema, Value, cells_len, row_payload};
+use crate::format::column::{Field, Schema};
 use crate::ids::StreamId;
 
 /// One stream of a running recording.
@@ -47,23 +48,26 @@ impl OpenStream {
         Self { id, name, schema, limits, every, watched, tally, seen: None, taken_nanos: None }
     }
 
-    /// Goes on behind the records that the stream has, of which `last` is the last sealed one. Returns
-    /// the full chunks among those that are not sealed.
-    #[expect(dead_code, reason = "resuming is what needs it")]
-    pub fn prime(&mut self, store: &Store, last: Option<(i64, Option<f64>)>) -> Result<Vec<Span>> {
+    /// Goes on behind the records that the stream has, of which the last is as `at` says. Returns the
+    /// full chunks among those that are not sealed.
+    pub fn prime(&mut self, store: &Store, at: At) -> Result<Vec<Span>> {
         let end = store.tail_end(self.id)?;
-        self.tally = Tally::new(end.sealed_upto.0, last);
+        self.seen = at.seen.map(Digest);
+        self.tally = Tally::new(end.sealed_upto.0, at.last);
         let mut full = Vec::new();
         for payload in store.tail_payloads(self.id, end.sealed_upto.0..end.next.0)? {
-            let bytes = store.payload_bytes(&payload)?;
-            let mut values: Vec<Value<'_>> = Vec::new();
-            let (iteration, time) = row_payload::decode(&self.schema, &bytes, &mut values)
+            let mut fetched = Vec::new();
+            let bytes = store.payload_slice(&payload, &mut fetched)?;
+            let counted = Counted::of(&self.schema, bytes)
                 .map_err(|e| e.told_of("resume", format!("stream {:?}", self.name)))?;
-            let (len, cells_len) = (bytes.len() as u64, cells_len(&values));
-            let counted = Counted { iteration, time, len, cells_len };
             full.extend(self.tally.add(&self.limits, counted));
         }
         Ok(full)
+    }
+
+    /// Names what the last record saw of the watched field.
+    pub fn seen(&self) -> Option<[u8; 32]> {
+        self.seen.map(|digest| digest.0)
     }
 
     /// Whether it records the observation at `now`.

@@ -186,6 +186,19 @@ pub(super) fn index_parameters(
     Ok(())
 }
 
+/// Gives the parameters of `from` to `to` as well.
+///
+/// # Errors
+/// As [`Write::put`].
+pub(super) fn copy_parameters(w: &mut Write<'_>, from: RecordingId, to: RecordingId) -> Result<()> {
+    let first = ParameterKey { recording: from, name: String::new() };
+    let behind = ParameterKey { recording: RecordingId(from.0 + 1), name: String::new() };
+    for (key, row) in w.list::<ParameterRow>(first..behind, usize::MAX)? {
+        w.put(&ParameterKey { recording: to, ..key }, &row)?;
+    }
+    Ok(())
+}
+
 /// Takes the parameters of `recording` out of the index.
 ///
 /// # Errors

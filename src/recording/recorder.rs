@@ -11,9 +11,11 @@ use std::cell::{RefCell, RefMut};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use super::batch::Batch;
+use super::checkpoint::CHECKPOINTS_KEPT;
 use super::draft::check_name;
 use super::events::Where;
 use super::every::Moment;
+use super::history::History;
 use super::observable::Observable;
 use super::observe::For;
 use super::open_stream::{OpenStream, Sampled};
@@ -21,7 +23,7 @@ use super::recorded::Group;
 use super::status::set_status;
 use crate::engine::{Claim, Store, Waiting};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::Value;
+use crate::format::column::{Schema, Value};
 use crate::ids::RecordingId;
 use crate::journal::{Level, Ticket};
 use crate::manifest::RecordingStatus;
@@ -45,7 +47,11 @@ pub struct Recorder {
     pub(super) store: Store,
     pub(super) id: RecordingId,
     pub(super) name: String,
+    /// All fields, of which each stream has some or all.
+    pub(super) schema: Schema,
     pub(super) claim: Claim,
+    /// What was sealed before it was resumed.
+    pub(super) history: History,
     /// Reentrant, so that code of a caller that comes back is refused and does not wait for itself.
     state: ReentrantMutex<RefCell<State>>,
 }
@@ -60,6 +66,8 @@ pub(super) struct State {
     pub observed: Option<i64>,
     /// Of what was accepted last.
     pub ticket: Option<Ticket>,
+    /// How many checkpoints stay.
+    pub checkpoints_kept: usize,
 }
 
 impl Recorder {
@@ -67,14 +75,26 @@ impl Recorder {
         store: Store,
         id: RecordingId,
         name: String,
+        schema: Schema,
         claim: Claim,
         streams: Vec<OpenStream>,
         batch: Batch,
     ) -> Self {
         let observed = streams.iter().filter_map(|s| s.tally.last().map(|(at, _)| at)).max();
         let group = Group::default();
-        let state = State { streams, batch, group, observed, ticket: None };
-        Self { store, id, name, claim, state: ReentrantMutex::new(RefCell::new(state)) }
+        let kept = CHECKPOINTS_KEPT;
+        let state = State { streams, batch, group, observed, ticket: None, checkpoints_kept: kept };
+        let (history, state) = (History::default(), ReentrantMutex::new(RefCell::new(state)));
+        Self { store, id, name, schema, claim, history, state }
+    }
+
+    /// The same, of a recording that goes on behind the observation at `observed` and what lies
+    /// before it.
+    pub(super) fn behind(mut self, observed: Option<i64>, history: History) -> Self {
+        self.history = history;
+        let state = self.state.get_mut().get_mut();
+        state.observed = state.observed.max(observed);
+        self
     }
 
     /// The recording's name.
@@ -247,16 +267,19 @@ impl Recorder {
         self.store.barrier()
     }
 
-    /// Seals what is left, then ends the recording as *complete*.
+    /// Seals what is left, then ends the recording as *complete*. Of a recording that was resumed what
+    /// was sealed before is looked at first: each chunk's row, its file's presence, length and name,
+    /// its footer; its values only where [`Resume::read_history`](super::Resume::read_history) says so.
     ///
     /// # Errors
-    /// As [`Recorder::wait`]; `Conflict` when the recording has ended already or was retired. The
+    /// `Damage` for sealed history; as [`Recorder::wait`]; `Conflict` when the recording has ended already or was retired. The
     /// recording then stays *running* with all its records.
     ///
     /// # Durability
     /// All records and the end are durable when this returns.
     pub fn complete(self) -> Result<()> {
         self.seal()?;
+        self.history.check(&self.store, &self.name)?;
         let Self { store, id, name, claim, .. } = self;
         set_status(&store, id, &name, claim, RecordingStatus::Complete, &[])
     }

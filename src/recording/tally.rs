@@ -4,7 +4,8 @@
 //! A chunk ends before the record that would pass a limit, never at a barrier or by timing, so
 //! equal runs give equal chunks. Ending a recording ends one earlier.
 
-use crate::format::column::CHUNK_RAW_BYTES_MAX;
+use crate::error::Result;
+use crate::format::column::{CHUNK_RAW_BYTES_MAX, Schema, Value, cells_len, row_payload};
 
 /// Where a chunk ends. What any chunk may hold bounds it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -33,6 +34,16 @@ pub(super) struct Counted {
     pub len: u64,
     /// What it takes in columns at most.
     pub cells_len: u64,
+}
+
+impl Counted {
+    /// Of a record as the journal keeps it.
+    pub fn of(schema: &Schema, bytes: &[u8]) -> Result<Self> {
+        let mut values: Vec<Value<'_>> = Vec::new();
+        let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
+        let (len, cells_len) = (bytes.len() as u64, cells_len(&values));
+        Ok(Self { iteration, time, len, cells_len })
+    }
 }
 
 /// Records that are a chunk.

@@ -64,7 +64,7 @@ fn no_checkpoint_and_none_that_reads_are_told_apart() {
     let disk = sim(22);
     let store = on(&disk).create(root()).unwrap();
     let stream = store.create_stream("s").unwrap();
-    assert_eq!(store.latest_checkpoint(5).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.latest_checkpoint(5).unwrap_err().kind(), ErrorKind::NoCheckpoint);
     store.checkpoint(5, &[stream], &vec![1; 70 << 10]).unwrap();
     damage_newest(&disk, &store);
     let refused = store.latest_checkpoint(5).unwrap_err();

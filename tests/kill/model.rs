@@ -210,7 +210,7 @@ impl Model {
         }
         // One that a rewind went back beyond is there, and passed over.
         if let Err(e) = store.latest_checkpoint(1)
-            && e.kind() != sealstone::ErrorKind::NotFound
+            && e.kind() != sealstone::ErrorKind::NoCheckpoint
         {
             return Err(format!("the latest checkpoint does not read: {e:?}"));
         }

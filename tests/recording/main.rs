@@ -1,10 +1,22 @@
 //! What users of recordings rely on: each line of the behaviours is a test named after it.
 
+#[cfg(feature = "sim")]
+mod checkpoint;
 mod decoders;
 #[cfg(feature = "sim")]
 mod follow;
 #[cfg(feature = "sim")]
 mod followed_run;
+#[cfg(feature = "sim")]
+mod fork;
+#[cfg(feature = "sim")]
+mod histories;
+#[cfg(feature = "sim")]
+mod killed;
+#[cfg(feature = "sim")]
+mod resume;
+#[cfg(feature = "sim")]
+mod resuming;
 #[cfg(feature = "sim")]
 mod retention;
 mod start;

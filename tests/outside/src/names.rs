@@ -193,7 +193,7 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel, Followed, FollowedRecord, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter, Progress, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Schema, Selected, Shape, States, Stream, StreamOptions, Ticket, TimeAxis, Value, ValueMap, import_dry_run,
+        Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, CHECKPOINTS_KEPT, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel, Followed, FollowedRecord, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, PARAMETER_BYTES_MAX, Parameter, Progress, QUARANTINE_HOLDER, Quarantined, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Restored, Resume, ResumeFrom, ResumePlan, Resumed, Schema, Selected, SetAside, Shape, States, Stream, StreamOptions, StreamPlan, Ticket, TimeAxis, Undecodable, Value, ValueMap, import_dry_run,
     };
 }
 

@@ -1,0 +1,84 @@
+//! Checkpoints of a running recording: a whole state, and how far each stream was.
+
+use super::every::Moment;
+use super::observable::{Cell, Observable};
+use super::recorder::{Recorder, State};
+use super::restored::{At, encode};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::column::{CHUNK_RAW_BYTES_MAX, RowEncoder};
+use crate::ids::{CheckpointId, StreamId};
+
+/// How many checkpoints of a recording stay: the newest, and one to fall back to.
+pub const CHECKPOINTS_KEPT: usize = 2;
+
+impl Recorder {
+    /// Stores the whole of `state`, every field of the recording's schema, and how far each stream
+    /// is, so that a run can go on from here. Everything accepted before is made durable first.
+    ///
+    /// The newest [`CHECKPOINTS_KEPT`] stay, or as many as [`Recorder::keep_checkpoints`] says.
+    ///
+    /// # Errors
+    /// `Invalid` for a state that lacks a value, or is before the last observation; what the state
+    /// returned, with its source; as [`Recorder::barrier`].
+    ///
+    /// # Durability
+    /// *Durable* when it returns: the state, and every record accepted before.
+    pub fn checkpoint<S: Observable + ?Sized>(&self, state: &S) -> Result<CheckpointId> {
+        let now = Moment { iteration: state.iteration(), time: state.time() };
+        self.locked("checkpoint", |open| {
+            if let Some(last) = open.observed.filter(|last| now.iteration < *last) {
+                let cause = format!("iteration {} lies before {last}", now.iteration);
+                return Err(Error::invalid("checkpoint", format!("{:?}", self.name), cause));
+            }
+            let values = self.whole_state(now, &mut |name, to| state.field(name, to))?;
+            let ids: Vec<StreamId> = open.streams.iter().map(|stream| stream.id).collect();
+            let bytes = encode(&self.schema, ends(open), &values)?;
+            let keep = open.checkpoints_kept;
+            self.store.checkpoint_keeping(self.id.0, &ids, &bytes, keep)
+        })
+    }
+
+    /// From now on the newest `count` checkpoints stay when a new one is made; at least 1. One alone
+    /// leaves nothing to fall back to when it is damaged.
+    pub fn keep_checkpoints(&self, count: usize) -> Result<()> {
+        self.locked("checkpoint", |open| {
+            open.checkpoints_kept = count.max(1);
+            Ok(())
+        })
+    }
+
+    /// The values of all fields, as one record.
+    fn whole_state(
+        &self,
+        now: Moment,
+        give: &mut dyn FnMut(&str, &mut Cell<'_>) -> Result<()>,
+    ) -> Result<Vec<u8>> {
+        let place =
+            |field: &str| format!("{:?} iteration {} field {field:?}", self.name, now.iteration);
+        self.schema
+            .check_time(None, now.time)
+            .map_err(|e| e.told_of("checkpoint", place("time")))?;
+        let mut bytes = Vec::new();
+        let mut encoder = RowEncoder::begin(&self.schema, now.iteration, now.time, &mut bytes);
+        for field in self.schema.fields() {
+            let mut cell = Cell::new(field, &mut bytes, Some(&mut encoder));
+            let given = give(&field.name, &mut cell).and_then(|()| cell.finish());
+            given.map_err(|e| e.told_of("checkpoint", place(&field.name)))?;
+        }
+        let len = encoder.cells_len();
+        if len > CHUNK_RAW_BYTES_MAX {
+            let cause = format!("{len} bytes; {CHUNK_RAW_BYTES_MAX} is the most");
+            let place = format!("{:?} iteration {}", self.name, now.iteration);
+            return Err(Error::new(ErrorKind::LimitExceeded, "checkpoint", place, cause));
+        }
+        Ok(bytes)
+    }
+}
+
+fn ends(open: &State) -> Vec<At> {
+    let at = |stream: &super::open_stream::OpenStream| At {
+        last: stream.tally.last(),
+        seen: stream.seen(),
+    };
+    open.streams.iter().map(at).collect()
+}

@@ -1,0 +1,196 @@
+//! A state as a checkpoint kept it, given back value by value.
+
+use super::decoders::Decoders;
+use super::element::Element;
+use crate::codec;
+use crate::digest::Digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::column::{Schema, Value, row_payload};
+use crate::ids::CheckpointId;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Head`].
+const VERSION: u16 = 1;
+/// The longest head: what every stream's end takes in a recording of very many of them.
+const HEAD_BYTES_MAX: usize = 64 << 20;
+
+/// What stands before the values of a state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Head {
+    version: u16,
+    /// Of the recording's schema, whose values follow.
+    schema: [u8; 32],
+    streams: Vec<At>,
+}
+
+/// Where a stream was, by the numbers of its own last record.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct At {
+    pub last: Option<(i64, Option<f64>)>,
+    /// Names what its last record saw of its watched field, where it records changes.
+    pub seen: Option<[u8; 32]>,
+}
+
+/// A state, encoded: the head's length, the head, the values of all fields as one record.
+pub(super) fn encode(schema: &Schema, streams: Vec<At>, values: &[u8]) -> Result<Vec<u8>> {
+    let schema = Digest::of(&schema.to_bytes()?).0;
+    let head = codec::encode("checkpoint", &Head { version: VERSION, schema, streams })?;
+    let len = u32::try_from(head.len()).ok().filter(|len| *len as usize <= HEAD_BYTES_MAX);
+    let Some(len) = len else {
+        let cause = format!("the ends of its streams take {} bytes", head.len());
+        return Err(Error::new(ErrorKind::LimitExceeded, "checkpoint", "state", cause));
+    };
+    let mut bytes = Vec::with_capacity(4 + head.len() + values.len());
+    bytes.extend_from_slice(&len.to_le_bytes());
+    bytes.extend_from_slice(&head);
+    bytes.extend_from_slice(values);
+    Ok(bytes)
+}
+
+/// A state that a run goes on from.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    checkpoint: CheckpointId,
+    schema: Schema,
+    iteration: i64,
+    time: Option<f64>,
+    streams: Vec<At>,
+    payload: Vec<u8>,
+    from: usize,
+    passed_over: Vec<(CheckpointId, String)>,
+}
+
+impl Restored {
+    /// Reads what [`encode`] made of a state of `schema`, of a recording with so many streams.
+    ///
+    /// # Errors
+    /// `Damage` when the bytes are none, or of another schema; `NewerFormat`.
+    pub(super) fn decode(
+        checkpoint: CheckpointId,
+        schema: &Schema,
+        stream_count: usize,
+        bytes: Vec<u8>,
+    ) -> Result<Self> {
+        let wrong =
+            |cause: &str| Error::damage("resume", format!("checkpoint {checkpoint}"), cause);
+        let (len, rest) =
+            bytes.split_first_chunk::<4>().ok_or_else(|| wrong("its state is cut short"))?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let head = rest.get(..len).filter(|_| len <= HEAD_BYTES_MAX);
+        let head = head.ok_or_else(|| wrong("the head of its state is cut short"))?;
+        let version = head.first_chunk::<2>().map_or(0, |b| u16::from_le_bytes(*b));
+        if version > VERSION {
+            let cause = format!("version {version} of a state is of a newer release");
+            let place = format!("checkpoint {checkpoint}");
+            return Err(Error::new(ErrorKind::NewerFormat, "resume", place, cause));
+        }
+        let head: Head = codec::decode("checkpoint", head)
+            .map_err(|e| wrong("the head of its state does not decode").with_source(e))?;
+        if head.schema != Digest::of(&schema.to_bytes()?).0 {
+            return Err(wrong("it does not cover the fields of the recording"));
+        }
+        if head.streams.len() != stream_count {
+            return Err(wrong("it does not cover the streams of the recording"));
+        }
+        let from = 4 + len;
+        let mut values = Vec::new();
+        let (iteration, time) = row_payload::decode(schema, &bytes[from..], &mut values)
+            .map_err(|e| wrong("the values of its state do not decode").with_source(e))?;
+        drop(values);
+        Ok(Self {
+            checkpoint,
+            schema: schema.clone(),
+            iteration,
+            time,
+            streams: head.streams,
+            payload: bytes,
+            from,
+            passed_over: Vec::new(),
+        })
+    }
+
+    pub(super) fn note_passed_over(&mut self, passed_over: Vec<(CheckpointId, String)>) {
+        self.passed_over = passed_over;
+    }
+
+    /// Where each stream was.
+    pub(super) fn streams(&self) -> &[At] {
+        &self.streams
+    }
+
+    /// The checkpoint that it is of.
+    pub fn checkpoint(&self) -> CheckpointId {
+        self.checkpoint
+    }
+
+    /// The iteration that the state was at.
+    pub fn iteration(&self) -> i64 {
+        self.iteration
+    }
+
+    /// The physical time that it was at, where the recording has one.
+    pub fn time(&self) -> Option<f64> {
+        self.time
+    }
+
+    /// The fields that it has: all those of the recording.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Newer checkpoints that were passed over since they do not read, the newest first, each with
+    /// what was wrong with it.
+    pub fn passed_over(&self) -> &[(CheckpointId, String)] {
+        &self.passed_over
+    }
+
+    /// The value of a field.
+    ///
+    /// # Errors
+    /// `NotFound` for a field that the recording does not have.
+    pub fn value(&self, field: &str) -> Result<Value<'_>> {
+        let Some(at) = self.schema.position(field) else {
+            let cause = "the recording has no such field";
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "resume",
+                format!("field {field:?}"),
+                cause,
+            ));
+        };
+        Ok(self.values()?.get(at).copied().unwrap_or(Value::Missing))
+    }
+
+    /// The value of a field as a Rust value; an `Option` where it may be missing.
+    ///
+    /// # Errors
+    /// `NotFound` for a field that the recording does not have; `TypeMismatch`.
+    pub fn get<T: Element>(&self, field: &str) -> Result<T> {
+        let value = self.value(field)?;
+        let found = value.field_type().map_or("missing", |ty| ty.name());
+        T::from_value(value).ok_or_else(|| {
+            let cause = format!("it is {found}, not {}", T::NAME);
+            Error::new(ErrorKind::TypeMismatch, "resume", format!("field {field:?}"), cause)
+        })
+    }
+
+    /// Puts the value of every field into `state`.
+    ///
+    /// # Errors
+    /// `Invalid` when a field has no decoder, before anything is put, or when a decoder refuses its
+    /// value; `TypeMismatch`.
+    pub fn put_into<S>(&self, decoders: &Decoders<S>, state: &mut S) -> Result<()> {
+        let bound = decoders.bind(&self.schema)?;
+        let values = self.values()?;
+        let value = |at: usize| values.get(at).copied().unwrap_or(Value::Missing);
+        bound.decode(&format!("checkpoint {}", self.checkpoint), self.iteration, value, state)
+    }
+
+    fn values(&self) -> Result<Vec<Value<'_>>> {
+        let mut values = Vec::new();
+        let bytes = self.payload.get(self.from..).unwrap_or_default();
+        row_payload::decode(&self.schema, bytes, &mut values)?;
+        Ok(values)
+    }
+}

@@ -1,0 +1,330 @@
+//! Going on with a recording, behind its last record or from a checkpoint.
+//!
+//! ```text
+//!   resume ──[plan]──▶ what would be cut; nothing is written
+//!      └──[start]──▶ claim ──▶ one transaction moves every stream back ──▶ recorder, state
+//! ```
+//! Sealed history is not read: at most the iterations of one chunk of a stream that was cut inside
+//! it. That history is looked at before the recording is *complete* (`history`).
+
+use super::about::{RecordingAbout, StreamAbout};
+use super::batch::Batch;
+use super::decoders::Decoders;
+use super::difference::{Settings, StreamSettings, check_same};
+use super::draft::NewRecording;
+use super::every::{Every, Sampling};
+use super::history::History;
+use super::last_record::at_end;
+use super::open_stream::OpenStream;
+use super::recorder::Recorder;
+use super::restored::{At, Restored};
+use super::resume_from::{ResumeFrom, Target, find};
+use super::resume_plan::ResumePlan;
+use super::undecodable::{Quarantined, quarantine};
+use crate::engine::{Claim, Store};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::column::Schema;
+use crate::ids::RecordingId;
+use crate::manifest::{
+    ClaimKind, Cursor, Reading, RecordingRow, RecordingStatus, ResourceKey, StreamRow, Write,
+};
+use crate::vfs::Step;
+
+/// How a recording is gone on with: `store.resume(name).start()?`.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Resume {
+    store: Store,
+    name: String,
+    from: ResumeFrom,
+    expected: Option<NewRecording>,
+    reopens: bool,
+    sets_aside: bool,
+    reads_history: bool,
+}
+
+/// A recording that goes on.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Takes the records that follow.
+    pub recorder: Recorder,
+    /// The state of the checkpoint that it goes on from; none from the end of what is there.
+    pub state: Option<Restored>,
+    /// What was cut.
+    pub plan: ResumePlan,
+    /// Records that did not decode, where they were set aside.
+    pub quarantined: Option<Quarantined>,
+}
+
+impl Store {
+    /// Describes how the recording called `name` is gone on with, from its newest checkpoint if
+    /// nothing else is said. Nothing is written before it is started.
+    pub fn resume(&self, name: &str) -> Resume {
+        Resume {
+            store: self.clone(),
+            name: name.to_owned(),
+            from: ResumeFrom::default(),
+            expected: None,
+            reopens: false,
+            sets_aside: false,
+            reads_history: false,
+        }
+    }
+}
+
+impl Resume {
+    /// Where it goes on.
+    pub fn from(mut self, from: ResumeFrom) -> Self {
+        self.from = from;
+        self
+    }
+
+    /// What the caller takes the recording to be: it is refused where time axis, fields, streams or
+    /// what they record differ. Where chunks end may differ, and is as given here from now on.
+    pub fn expect(mut self, settings: &NewRecording) -> Self {
+        self.expected = Some(settings.clone());
+        self
+    }
+
+    /// Goes on also with a recording that ended, as *complete* or *failed*: it is *running* again.
+    pub fn reopen(mut self) -> Self {
+        self.reopens = true;
+        self
+    }
+
+    /// Goes on before records that do not decode; their bytes are kept.
+    pub fn set_aside(mut self) -> Self {
+        self.sets_aside = true;
+        self
+    }
+
+    /// Before the recording is *complete* every byte of what was sealed before is read and verified,
+    /// and not only looked for: see [`Recorder::complete`].
+    pub fn read_history(mut self) -> Self {
+        self.reads_history = true;
+        self
+    }
+
+    /// What would be cut from which stream. Nothing is written.
+    ///
+    /// # Errors
+    /// `NotFound`; `NoCheckpoint`; `Conflict` for other settings than expected; `Damage`.
+    pub fn plan(&self) -> Result<ResumePlan> {
+        let (_, row) = find(&self.store, &self.name)?;
+        self.check_settings(&row)?;
+        Ok(Target::of(&self.store, &self.name, self.from)?.plan(&self.store))
+    }
+
+    /// Goes on. Every stream is moved back to where it goes on, in one transaction; the next
+    /// iteration is accepted then.
+    ///
+    /// # Errors
+    /// `NotFound`; `NoCheckpoint`; `Conflict` for a recording that ended, other settings than
+    /// expected, or one that somebody else writes, who is named; `Invalid` for a stream of a
+    /// predicate that was not given with [`Resume::expect`]; `Damage` for records that do not
+    /// decode. Nothing is changed then.
+    ///
+    /// # Durability
+    /// What it cut is gone for every reader, durably, when it returns.
+    pub fn start(self) -> Result<Resumed> {
+        self.start_if(|_| Ok(()))
+    }
+
+    /// As [`Resume::start`], with the state of the checkpoint put into `state`.
+    ///
+    /// # Errors
+    /// As there; `Invalid` when a field has no decoder, or a decoder refuses its value;
+    /// `TypeMismatch`. Nothing is changed then.
+    ///
+    /// # Durability
+    /// As there.
+    pub fn start_into<S>(self, decoders: &Decoders<S>, state: &mut S) -> Result<Resumed> {
+        let (_, row) = find(&self.store, &self.name)?;
+        decoders.check(&Schema::from_bytes(&row.schema)?)?;
+        self.start_if(|target| match &target.restored {
+            Some(restored) => restored.put_into(decoders, state),
+            None => Ok(()),
+        })
+    }
+
+    fn start_if(self, accepts: impl FnOnce(&Target) -> Result<()>) -> Result<Resumed> {
+        let (recording, row) = find(&self.store, &self.name)?;
+        self.check_status(&row)?;
+        let everys = self.everys(&row)?;
+        self.check_settings(&row)?;
+        let claim = self.claim(recording)?;
+        self.store.hold_streams(&row.streams)?;
+        // Nobody else moves it from here on.
+        let target = Target::of(&self.store, &self.name, self.from)?;
+        accepts(&target)?;
+        let plan = target.plan(&self.store);
+        let mut quarantined = None;
+        if let Some(bad) = target.undecodable.first() {
+            if !self.sets_aside {
+                return Err(bad.error("resume", &self.name));
+            }
+            quarantined =
+                Some(quarantine(&self.store, &self.name, &target.views, &target.cursors)?);
+        }
+        let ats = ats(&self.store, &target, &everys)?;
+        let history = History::of(&target, self.reads_history);
+        self.move_back(&target)?;
+        let recorder = self.open(&target, claim, everys, ats, history)?;
+        Ok(Resumed { recorder, state: target.restored, plan, quarantined })
+    }
+
+    fn check_status(&self, row: &RecordingRow) -> Result<()> {
+        let status = match &row.status {
+            RecordingStatus::Running => return Ok(()),
+            _ if self.reopens => return Ok(()),
+            RecordingStatus::Complete => "complete".to_owned(),
+            RecordingStatus::Failed { reason } => format!("failed ({reason:?})"),
+        };
+        let cause = format!("it is {status}; reopen it to go on with it");
+        Err(Error::new(ErrorKind::Conflict, "resume", format!("{:?}", self.name), cause))
+    }
+
+    fn check_settings(&self, row: &RecordingRow) -> Result<()> {
+        let Some(expected) = &self.expected else { return Ok(()) };
+        check_same(&self.name, &stored(&self.store, row)?, &expected.settings()?)
+    }
+
+    /// What each stream records.
+    fn everys(&self, row: &RecordingRow) -> Result<Vec<Every>> {
+        let stored = stored(&self.store, row)?;
+        let every = |stream: &StreamSettings| {
+            let given = self.expected.as_ref().and_then(|draft| draft.every_of(&stream.name));
+            match (given, &stream.sampling) {
+                (Some(every), _) => Ok(every),
+                (None, Sampling::Predicate) => {
+                    let place = format!("{:?} stream {:?}", self.name, stream.name);
+                    let cause = "it records what a predicate picks: give that with expect";
+                    Err(Error::invalid("resume", place, cause))
+                }
+                (None, sampling) => Ok(Every::again(sampling.clone())),
+            }
+        };
+        stored.streams.iter().map(every).collect()
+    }
+
+    fn claim(&self, recording: RecordingId) -> Result<Claim> {
+        let key = ResourceKey::of_recording(&self.name);
+        let check = |w: &mut Write| {
+            let row = w.get::<RecordingRow>(&recording)?;
+            match row.filter(|row| row.name == self.name) {
+                Some(row) => self.check_status(&row),
+                None => {
+                    let cause = "it was retired meanwhile";
+                    let place = format!("{:?}", self.name);
+                    Err(Error::new(ErrorKind::NotFound, "resume", place, cause))
+                }
+            }
+        };
+        let claimed = self.store.claim_with(&key, ClaimKind::Recording, Step::ClaimCommit, check);
+        claimed.map(|((), claim)| claim).map_err(|e| match e.operation() {
+            "claim" => {
+                let cause = format!("another writer has it, {}", e.cause());
+                Error::new(e.kind(), "resume", format!("{:?}", self.name), cause).with_source(e)
+            }
+            _ => e,
+        })
+    }
+
+    /// REC39: every stream that is beyond its cursor goes back, with whatever else changes, in ONE
+    /// transaction.
+    fn move_back(&self, target: &Target) -> Result<()> {
+        let ends = target.views.iter().zip(&target.cursors);
+        let back: Vec<Cursor> = ends
+            .filter(|(view, cursor)| view.rows() > cursor.end.0)
+            .map(|(_, cursor)| *cursor)
+            .collect();
+        let limits = self.new_limits(target)?;
+        let is_ended = target.row.status != RecordingStatus::Running;
+        if back.is_empty() && limits.is_empty() && !is_ended {
+            return Ok(());
+        }
+        self.store.rewind_with(&back, |w| {
+            if is_ended {
+                let mut row = w.require::<RecordingRow>(&target.recording)?;
+                row.status = RecordingStatus::Running;
+                w.put(&target.recording, &row)?;
+            }
+            for (stream, about) in &limits {
+                let mut row = w.require::<StreamRow>(stream)?;
+                row.about = about.to_bytes()?;
+                w.put(stream, &row)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Streams whose chunks end elsewhere from now on.
+    fn new_limits(&self, target: &Target) -> Result<Vec<(crate::ids::StreamId, StreamAbout)>> {
+        let Some(expected) = &self.expected else { return Ok(Vec::new()) };
+        let mut changed = Vec::new();
+        for view in &target.views {
+            let stored = StreamAbout::from_bytes(&view.row.about)?;
+            if let Some(about) = expected.about_of(&view.row.name).filter(|new| *new != stored) {
+                changed.push((view.stream, about));
+            }
+        }
+        Ok(changed)
+    }
+
+    fn open(
+        &self,
+        target: &Target,
+        claim: Claim,
+        everys: Vec<Every>,
+        ats: Vec<At>,
+        history: History,
+    ) -> Result<Recorder> {
+        let schema = Schema::from_bytes(&target.row.schema)?;
+        let chunks: u64 = target.views.iter().map(|view| view.row.next_ordinal.0).sum();
+        let (mut streams, mut batch) =
+            (Vec::with_capacity(ats.len()), Batch::behind(chunks as usize));
+        let each = target.views.iter().zip(everys).zip(ats);
+        for (position, ((view, every), at)) in each.enumerate() {
+            let stored = StreamAbout::from_bytes(&view.row.about)?;
+            let expected = self.expected.as_ref().and_then(|draft| draft.about_of(&view.row.name));
+            let limits = expected.unwrap_or(stored).limits();
+            let of_stream = Schema::from_bytes(&view.row.schema)?;
+            let watched = every.watched().and_then(|name| schema.position(name));
+            let watched = watched.and_then(|at| schema.fields().get(at)).cloned();
+            let name = view.row.name.clone();
+            let mut stream = OpenStream::new(view.stream, name, of_stream, limits, every, watched);
+            for span in stream.prime(&self.store, at)? {
+                batch.push(position, span);
+            }
+            streams.push(stream);
+        }
+        let observed = target.restored.as_ref().map(Restored::iteration);
+        let (store, id, name) = (self.store.clone(), target.recording, self.name.clone());
+        Ok(Recorder::new(store, id, name, schema, claim, streams, batch).behind(observed, history))
+    }
+}
+
+/// What the rows of a recording say its records mean.
+fn stored(store: &Store, row: &RecordingRow) -> Result<Settings> {
+    let snapshot = store.snapshot()?;
+    let mut streams = Vec::with_capacity(row.streams.len());
+    for id in &row.streams {
+        let stream = snapshot.require::<StreamRow>(id)?;
+        streams.push(StreamSettings {
+            schema: Schema::from_bytes(&stream.schema)?,
+            sampling: StreamAbout::from_bytes(&stream.about)?.sampling,
+            name: stream.name,
+        });
+    }
+    let axis = RecordingAbout::from_bytes(&row.about)?.axis;
+    Ok(Settings { axis, schema: Schema::from_bytes(&row.schema)?, streams })
+}
+
+/// What each stream's last record is, of those that stay.
+fn ats(store: &Store, target: &Target, everys: &[Every]) -> Result<Vec<At>> {
+    if let Some(restored) = &target.restored {
+        return Ok(restored.streams().to_vec());
+    }
+    let ends = target.views.iter().zip(&target.cursors).zip(everys);
+    ends.map(|((view, cursor), every)| at_end(store, view, cursor.end, every.watched())).collect()
+}
