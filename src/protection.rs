@@ -64,6 +64,7 @@ protections! {
     FollowGeneration = "follow_generation",
     RewindTold = "rewind_told",
     RetireEdges = "retire_edges",
+    ObservationWhole = "observation_whole",
 }
 
 #[cfg(feature = "sim")]

@@ -23,7 +23,13 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
+thread_local! {
+    /// Calls of the allocator by this thread.
+    static CALLS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 fn grew(bytes: usize) {
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
     let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
@@ -224,4 +230,39 @@ fn g22_opening_a_hostile_file_allocates_a_small_multiple_of_it() {
             most >> 10,
         );
     }
+}
+
+/// How often `work` asked for memory, on this thread.
+fn calls_of(work: impl FnOnce()) -> u64 {
+    let before = CALLS.get();
+    work();
+    CALLS.get() - before
+}
+
+/// Does an observation that no stream is due for ask for memory, and one that is for little?
+#[test]
+fn rec10_a_stream_that_is_not_due_allocates_nothing() {
+    use sealstone::recording::{Every, Field, FieldType, Schema};
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path().join("run.stone")).unwrap();
+    let fields = ["x", "y", "z"].map(|name| Field::new(name, FieldType::F64));
+    let schema = Schema::new(fields.to_vec()).unwrap();
+    let new = store.record("run", &schema).stream_every("s", ["x", "y", "z"], Every::iterations(2));
+    let run = new.stream_every("never", ["x"], Every::when(|_, _| false)).start().unwrap();
+    let observe = |iteration| {
+        run.observe_with(iteration, None, |name, to| to.put(name.len() as f64)).unwrap();
+    };
+    (0..100).for_each(observe);
+    run.barrier().unwrap();
+    let mut due = 0;
+    for iteration in 100..200 {
+        let calls = calls_of(|| observe(iteration));
+        if iteration % 2 == 0 {
+            due += calls;
+        } else {
+            assert_eq!(calls, 0, "iteration {iteration}");
+        }
+    }
+    println!("{:.2} allocations for a record", due as f64 / 50.0);
+    assert!(due <= 6 * 50, "{due} allocations for 50 records");
 }

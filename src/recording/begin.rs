@@ -7,10 +7,10 @@ use super::remove::{forget, remove_rows};
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::Schema;
-use crate::ids::{CheckpointId, RecordingId, StreamId};
+use crate::ids::{CheckpointId, EventId, RecordingId, StreamId};
 use crate::manifest::{
-    CheckpointRow, ClaimKind, ClaimRow, Reading, RecordingNameRow, RecordingRow, RecordingStatus,
-    ResourceKey, StreamRow, Write,
+    CheckpointRow, ClaimKind, ClaimRow, EventRow, Reading, RecordingNameRow, RecordingRow,
+    RecordingStatus, ResourceKey, StreamRow, Write,
 };
 use crate::protection::Protection;
 use crate::vfs::Step;
@@ -52,6 +52,7 @@ pub(super) fn begin(store: &Store, checked: &Checked) -> Result<Begun> {
         if let Some((id, row)) = &left
             && w.get::<RecordingNameRow>(name)?.is_some_and(|named| named.recording == *id)
             && w.get::<RecordingRow>(id)?.as_ref() == Some(row)
+            && !has_history(w, *id)?
         {
             // The claim is ours already, and stays.
             let claim = w.get::<ClaimRow>(&ResourceKey::of_recording(name))?;
@@ -132,18 +133,25 @@ pub(super) fn add_stream(
     Ok(stream)
 }
 
+/// Whether there is something of the recording besides records.
+fn has_history(rows: &impl Reading, id: RecordingId) -> Result<bool> {
+    let checkpoints = (id.0, CheckpointId(0))..=(id.0, CheckpointId(u64::MAX));
+    let events = (id, EventId(0))..=(id, EventId(u64::MAX));
+    Ok(rows.last::<CheckpointRow>(checkpoints)?.is_some()
+        || rows.last::<EventRow>(events)?.is_some())
+}
+
 /// The recording called `name`, if it is one that was started and never written: it is *running*,
-/// nobody holds its claim, and it has no record and no checkpoint.
+/// nobody holds its claim, and it has no record, event or checkpoint.
 fn abandoned(store: &Store, name: &str) -> Result<Option<(RecordingId, RecordingRow)>> {
     let snapshot = store.snapshot()?;
     let Some(named) = snapshot.get::<RecordingNameRow>(&name.to_owned())? else { return Ok(None) };
     let id = named.recording;
     let row = snapshot.require::<RecordingRow>(&id)?;
-    let checkpoints = (id.0, CheckpointId(0))..=(id.0, CheckpointId(u64::MAX));
     let is_claimed = snapshot.get::<ClaimRow>(&ResourceKey::of_recording(name))?.is_some();
     if row.status != RecordingStatus::Running
         || (is_claimed && Protection::RecordingClaim.is_on())
-        || snapshot.last::<CheckpointRow>(checkpoints)?.is_some()
+        || has_history(&snapshot, id)?
     {
         return Ok(None);
     }

@@ -27,6 +27,7 @@ use crate::format::column::{Schema, Value};
 use crate::ids::RecordingId;
 use crate::journal::{Level, Ticket};
 use crate::manifest::RecordingStatus;
+use crate::protection::Protection;
 
 /// One record for [`Recorder::append_all`].
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +192,13 @@ impl Recorder {
             self.publish(state)?;
         }
         let State { streams, batch, group, .. } = &mut *state;
-        let ticket = self.store.append_parts(&group.bytes, &group.parts)?;
+        // P1: one frame for all of them. The mutant makes one of each.
+        let frame = if Protection::ObservationWhole.is_on() { group.parts.len() } else { 1 };
+        let mut ticket = None;
+        for parts in group.parts.chunks(frame.max(1)) {
+            ticket = Some(self.store.append_parts(&group.bytes, parts)?);
+        }
+        let ticket = ticket.map_or_else(|| self.store.ticket_of_nothing(), Ok)?;
         for recorded in &group.records {
             let Some(stream) = streams.get_mut(recorded.stream) else { continue };
             if let Some(span) = stream.count(recorded) {

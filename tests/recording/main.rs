@@ -1,7 +1,10 @@
 //! What users of recordings rely on: each line of the behaviours is a test named after it.
 
 #[cfg(feature = "sim")]
+mod atomic;
+#[cfg(feature = "sim")]
 mod checkpoint;
+mod chunks;
 mod decoders;
 #[cfg(feature = "sim")]
 mod follow;
@@ -13,11 +16,13 @@ mod fork;
 mod histories;
 #[cfg(feature = "sim")]
 mod killed;
+mod observe;
 #[cfg(feature = "sim")]
 mod resume;
 #[cfg(feature = "sim")]
 mod resuming;
 #[cfg(feature = "sim")]
 mod retention;
+mod sampling;
 mod start;
 mod support;

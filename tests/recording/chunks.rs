@@ -1,0 +1,89 @@
+//! Where chunks end, how many go together, and that their number costs no memory.
+
+use sealstone::recording::{Field, FieldType, Schema, StreamOptions, Value};
+use sealstone::{ErrorKind, Store};
+
+use crate::support::{draft, home, iterations};
+
+fn bytes_schema() -> Schema {
+    Schema::new(vec![Field::new("b", FieldType::Bytes)]).unwrap()
+}
+
+/// First row and number of rows of each chunk of stream `s`, with its ordinal.
+fn chunks(store: &Store) -> Vec<(u64, u64, u64)> {
+    let id = store.recording("run").unwrap().stream("s").unwrap().id();
+    let view = store.view(id).unwrap();
+    view.chunks.iter().map(|(ordinal, row)| (ordinal.0, row.first.0, row.rows)).collect()
+}
+
+/// Are records whole in one chunk each, and one above the target alone, small or in an object?
+#[test]
+fn rec24_records_are_never_split_and_a_large_one_sits_alone() {
+    let home = home();
+    let store = &home.store;
+    let new = store.record("run", &bytes_schema()).stream("s", ["b"]).chunk_bytes(1000);
+    let run = new.start().unwrap();
+    // 13 bytes a record besides its value; the fourth and the seventh pass the target, the seventh
+    // also what the journal holds itself.
+    let lens = [300, 300, 300, 5000, 300, 300, 400_000, 10, 987, 988];
+    for (at, len) in lens.iter().enumerate() {
+        run.append(0, at as i64, &[Value::Bytes(&vec![at as u8; *len])]).unwrap();
+    }
+    run.complete().unwrap();
+    let expected = [(0, 0, 3), (1, 3, 1), (2, 4, 2), (3, 6, 1), (4, 7, 1), (5, 8, 1), (6, 9, 1)];
+    assert_eq!(chunks(store), expected);
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    let values = stream.field("b").unwrap().to_vec::<Vec<u8>>().unwrap();
+    for (at, (value, len)) in values.iter().zip(lens).enumerate() {
+        assert!(*value == vec![at as u8; len], "record {at}");
+    }
+}
+
+/// Are ordinals dense over barriers and batches, and does a finished recording accept nothing?
+#[test]
+fn rec25_ordinals_are_dense_and_an_end_is_final() {
+    let home = home();
+    let store = &home.store;
+    let run = draft(store).stream("s", ["x"]).chunk_records(3).start().unwrap();
+    for iteration in 0..100 {
+        run.append(0, iteration, &[Value::F64(1.0)]).unwrap();
+        if iteration % 7 == 0 {
+            run.barrier().unwrap();
+        }
+    }
+    run.complete().unwrap();
+    let expected = (0..34).map(|n| (n, 3 * n, if n == 33 { 1 } else { 3 }));
+    assert!(chunks(store).into_iter().eq(expected));
+    let refused = draft(store).stream("s", ["x"]).start().map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Exists);
+    assert_eq!(store.claims(9).unwrap().len(), 0);
+    assert_eq!(iterations(store, "s"), (0..100).collect::<Vec<_>>());
+}
+
+/// Do many small chunks take few commits, and is the memory they wait in bounded? (Short form of
+/// `examples/many_chunks.rs`.)
+#[test]
+fn rec26_many_chunks_go_together_and_leave_memory() {
+    let home = home();
+    let store = &home.store;
+    let options = StreamOptions::new("s", ["b"]).chunk_records(1);
+    let run = store.record("run", &bytes_schema()).stream_as(options).start().unwrap();
+    let before = store.stats().unwrap().commit.0;
+    let value = |at: i64| at.to_le_bytes().repeat(4);
+    let mut most = 0;
+    for at in 0..5000i64 {
+        run.append(0, at, &[Value::Bytes(&value(at))]).unwrap();
+        if at % 500 == 0 {
+            let id = store.recording("run").unwrap().stream("s").unwrap().id();
+            most = most.max(store.view(id).unwrap().tail.len());
+        }
+    }
+    run.complete().unwrap();
+    let commits = store.stats().unwrap().commit.0 - before;
+    assert!(commits < 40, "{commits} commits for 5000 chunks");
+    assert!(most <= 1025, "{most} records waited");
+    assert_eq!(chunks(store).len(), 5000);
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    let last = stream.field("b").unwrap().rows(4999..5000).to_vec::<Vec<u8>>().unwrap();
+    assert_eq!(last, [value(4999)]);
+}
