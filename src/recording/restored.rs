@@ -194,3 +194,43 @@ impl Restored {
         Ok(values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::column::{Field, FieldType};
+
+    fn schema(name: &str) -> Schema {
+        let fields = vec![Field::new(name, FieldType::F64), Field::new("s", FieldType::String)];
+        Schema::new(fields).unwrap()
+    }
+
+    /// Does a state come back as it was, and is any cut, any other schema, any newer form refused?
+    #[test]
+    fn rec37_a_state_comes_back_or_is_refused() {
+        let schema_of = schema("x");
+        let values = [Value::F64(-0.0), Value::String("é")];
+        let row = row_payload::encode(&schema_of, 7, None, &values);
+        let at = At { last: Some((6, None)), seen: Some([3; 32]) };
+        let bytes = encode(&schema_of, vec![at.clone(), At::default()], &row).unwrap();
+        let decode = |schema: &Schema, streams, bytes: &[u8]| {
+            Restored::decode(CheckpointId(4), schema, streams, bytes.to_vec())
+        };
+        let restored = decode(&schema_of, 2, &bytes).unwrap();
+        assert_eq!((restored.iteration(), restored.time()), (7, None));
+        assert_eq!(restored.get::<f64>("x").unwrap().to_bits(), (-0.0f64).to_bits());
+        assert_eq!(restored.get::<String>("s").unwrap(), "é");
+        assert_eq!(restored.streams(), [at, At::default()]);
+        assert_eq!(restored.get::<i64>("x").unwrap_err().kind(), ErrorKind::TypeMismatch);
+        assert_eq!(restored.get::<i64>("y").unwrap_err().kind(), ErrorKind::NotFound);
+        for len in 0..bytes.len() {
+            let refused = decode(&schema_of, 2, &bytes[..len]).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Damage, "{len}");
+        }
+        assert_eq!(decode(&schema("z"), 2, &bytes).unwrap_err().kind(), ErrorKind::Damage);
+        assert_eq!(decode(&schema_of, 3, &bytes).unwrap_err().kind(), ErrorKind::Damage);
+        let mut newer = bytes;
+        newer[4] = 9;
+        assert_eq!(decode(&schema_of, 2, &newer).unwrap_err().kind(), ErrorKind::NewerFormat);
+    }
+}
