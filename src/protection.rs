@@ -65,6 +65,10 @@ protections! {
     RewindTold = "rewind_told",
     RetireEdges = "retire_edges",
     ObservationWhole = "observation_whole",
+    WrittenByCommit = "written_by_commit",
+    BodyLength = "body_length",
+    RoomAhead = "room_ahead",
+    SalvageHold = "salvage_hold",
 }
 
 #[cfg(feature = "sim")]

@@ -209,7 +209,7 @@ fn is_long(arguments: &Arguments) -> bool {
 }
 
 /// Histories whose every operation fails in every way.
-const FAULTED: [(&str, &str); 8] = [
+const FAULTED: [(&str, &str); 10] = [
     ("tiny", "!nn|nn"),
     ("tiny", "!NNAB|AGBP"),
     ("tiny", "!NNABOE|FV"),
@@ -218,6 +218,8 @@ const FAULTED: [(&str, &str); 8] = [
     ("tiny", "!NNAGB|cA"),
     ("tiny", "|!N"),
     ("file", "!NAB|ABP"),
+    ("tiny", "!NNABO|bAb"),
+    ("file", "!NAB|bAb"),
 ];
 
 /// Sweeps faults over some histories.

@@ -39,7 +39,7 @@ impl Mutant {
 
 /// Every protection that a crash, a meddler or a play of one owner can show the use of. A copy that is
 /// read back before it counts stands against a disk that lies while it is read: its own suite lies
-/// to it. What keeps several owners apart has plays of its own, and what recordings promise to readers
+/// to it. A hostile length, a full disk and a hold have suites of their own. What keeps several owners apart has plays of its own, and what recordings promise to readers
 /// has tests of its own.
 pub fn protections_in_use() -> Vec<Protection> {
     let elsewhere = [
@@ -53,6 +53,9 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::FollowGeneration,
         Protection::RewindTold,
         Protection::RetireEdges,
+        Protection::BodyLength,
+        Protection::RoomAhead,
+        Protection::SalvageHold,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }
@@ -111,7 +114,9 @@ fn hunt(protection: Protection, seed: u64, tally: &mut Tally) -> Option<(Finding
     let mut first: Vec<History> =
         FIRST.iter().filter_map(|ops| History::tiny(seed, ops).ok()).collect();
     let in_one_file = first.get(2).cloned();
-    first.extend(in_one_file.map(|history| History { limited: Limited::File, ..history }));
+    let written = History::tiny(seed, "!NB|AWk").ok();
+    let in_file = |history| History { limited: Limited::File, ..history };
+    first.extend(in_one_file.into_iter().chain(written).map(in_file));
     // Plays cost next to nothing, crashes come after.
     for history in &first {
         if let Some(finding) = whole_trace(history) {

@@ -16,6 +16,7 @@ use super::slice::judge_of;
 use crate::check::{SalvageOptions, Salvaged, Unconfirmed, salvage};
 use crate::error::{Error, ErrorKind};
 use crate::format::layout;
+use crate::ids::LeaseId;
 use crate::manifest::{LeaseRow, Reading};
 use crate::protection::Protection;
 use crate::vfs::sim::{Profile, Rng, SimDisk};
@@ -176,10 +177,13 @@ fn read(run: &Run, disk: &SimDisk) -> Result<(Content, Option<u64>), Finding> {
     let store = options(&run.history, disk).open_read_only(target()).map_err(fail)?;
     let mut content = Content::read(&store).map_err(fail)?;
     let leases = store.snapshot().and_then(|s| s.list::<LeaseRow>(.., usize::MAX)).map_err(fail)?;
-    let kept = leases.iter().find(|(_, row)| row.holder == "salvage").map(|(id, _)| id.0);
-    kept.iter().for_each(|id| {
-        content.leases.remove(id);
+    let of_salvage = |(_, row): &&(LeaseId, LeaseRow)| row.holder == "salvage";
+    leases.iter().filter(of_salvage).for_each(|(id, _)| {
+        content.leases.remove(&id.0);
     });
+    // The other one holds reclaim, and nothing else.
+    let kept = leases.iter().filter(of_salvage).find(|(_, row)| !row.objects.is_empty());
+    let kept = kept.map(|(id, _)| id.0);
     Ok((content, kept))
 }
 

@@ -29,6 +29,9 @@ pub(super) struct Tails {
     pub(super) records: HashMap<StreamId, BTreeMap<Sequence, Held>>,
     /// Part of a journal does not read: holes were told already.
     pub(super) is_partial: bool,
+    /// The last record of each stream for which some row says that its journal is needed; `None`
+    /// while an owner has not ended, who knows it in memory.
+    pub(super) needed: Option<BTreeMap<StreamId, Sequence>>,
 }
 
 /// The lowest sequence of each stream and generation in one journal.
@@ -52,7 +55,8 @@ pub(super) fn check_journals(look: &mut Look, living: &[OwnerId]) -> Result<Tail
         if !last && moved_on(look, &rows)? {
             continue;
         }
-        let mut tails = Tails::default();
+        let needed = needed_of(look, &rows)?;
+        let mut tails = Tails { needed, ..Tails::default() };
         look.begin("journals", rows.len() as u64)?;
         for (key, row) in &rows {
             check_journal(look, *key, row, living, &mut tails)?;
@@ -63,6 +67,28 @@ pub(super) fn check_journals(look: &mut Look, living: &[OwnerId]) -> Result<Tail
         return Ok(tails);
     }
     Ok(Tails::default())
+}
+
+/// What the rows of journals say that their files are needed for, where every owner has ended.
+fn needed_of(
+    look: &Look,
+    rows: &[(JournalKey, JournalRow)],
+) -> Result<Option<BTreeMap<StreamId, Sequence>>> {
+    let mut needed = BTreeMap::new();
+    let snapshot = look.store.snapshot()?;
+    for ((owner, _), row) in rows {
+        for owner in [*owner, row.keeper] {
+            let known = snapshot.get::<OwnerRow>(&owner);
+            if matches!(known, Ok(Some(OwnerRow { ended: None, .. })) | Err(_)) {
+                return Ok(None);
+            }
+        }
+        for (stream, last) in &row.needed {
+            let most = needed.entry(*stream).or_insert(*last);
+            *most = (*most).max(*last);
+        }
+    }
+    Ok(Some(needed))
 }
 
 /// Whether a file is missing whose row is gone by now: a writer forgot it meanwhile.

@@ -120,6 +120,14 @@ fn check_tail(
         }
         next = Sequence(sequence.0.saturating_add(1));
     }
+    if let Some(needed) = tails.needed.as_ref().filter(|_| !tails.is_partial)
+        && next > row.sealed_upto
+        && needed.get(&stream).is_none_or(|last| last.0.saturating_add(1) < next.0)
+    {
+        let first = needed.get(&stream).map_or(row.sealed_upto.0, |last| last.0.saturating_add(1));
+        let what = format!("no journal's row says that it is needed for records {first}..{next}");
+        look.find(Severity::Damage, place, what, "the next reclaim would remove them");
+    }
     next
 }
 

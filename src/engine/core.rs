@@ -142,7 +142,11 @@ impl Core {
     pub(crate) fn level(&self, level: Level) -> Level {
         match level {
             // P1: in a single file what is written waits in memory; only a commit survives a kill.
-            Level::Written if self.manifest.meta().single_file => Level::Durable,
+            Level::Written
+                if self.manifest.meta().single_file && Protection::WrittenByCommit.is_on() =>
+            {
+                Level::Durable
+            }
             level => level,
         }
     }

@@ -89,6 +89,7 @@ pub use options::Options;
 pub use pack::{Packed, Packing};
 pub use publish::{ChunkBuild, Sealing};
 pub use reclaim::{Budget, Reclaimed};
+pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};
 pub use recover::Recovery;
 pub use retire::{Retired, Thing};
 pub use sealer::Sealer;

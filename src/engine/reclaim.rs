@@ -13,11 +13,12 @@ use std::ops::ControlFlow;
 
 use super::core::Core;
 use super::fetch::FileCache;
+use super::retire::Thing;
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::format::layout;
-use crate::ids::FileId;
-use crate::manifest::{CondemnedRow, FileRow, FileState, Reading};
+use crate::ids::{FileId, LeaseId};
+use crate::manifest::{CondemnedRow, FileRow, FileState, LeaseRow, Reading};
 use crate::protection::Protection;
 use crate::vfs::Step;
 
@@ -58,10 +59,14 @@ pub struct Reclaimed {
     pub is_more_left: bool,
     /// Whether condemned files were left because a backup is being made: call again.
     pub is_held: bool,
+    /// Nothing was given back: the store was salvaged, not all of it came back, and nobody released it
+    /// yet ([`Store::release_salvaged`]).
+    pub is_held_by_salvage: bool,
 }
 
 impl Store {
-    /// Gives bytes back: unlinks condemned files, rewrites partly live ones, sweeps orphans.
+    /// Gives bytes back: unlinks condemned files, rewrites partly live ones, sweeps orphans. A store
+    /// that was salvaged with something lost or unconfirmed gives nothing back until it is released.
     ///
     /// # Errors
     /// `Damage` when a row or a live object does not read: nothing that depends on it is removed.
@@ -72,6 +77,10 @@ impl Store {
         let writer = self.writer("reclaim")?;
         self.core().check_write("reclaim")?;
         let mut done = Reclaimed::default();
+        if Protection::SalvageHold.is_on() && self.salvage_hold()?.is_some() {
+            (done.is_held_by_salvage, done.is_more_left) = (true, true);
+            return Ok(done);
+        }
         // What gives space back without taking any comes first.
         super::sweep::sweep_sealed(self.core(), &writer.building, &mut done)?;
         self.forget_journals()?;
@@ -81,6 +90,44 @@ impl Store {
         unlink_condemned(self.core(), self.files(), left, &mut done)?;
         self.core().settle_pending()?;
         Ok(done)
+    }
+}
+
+/// The purpose of the lease that holds a salvaged store from being reclaimed.
+pub(crate) const SALVAGE_HOLD: &str =
+    "not all came back: nothing is reclaimed until it is released";
+/// The holder of that lease, and of what no row is known to refer to.
+pub(crate) const SALVAGE_HOLDER: &str = "salvage";
+
+impl Store {
+    /// The lease that a salvage left, as long as nobody released it.
+    fn salvage_hold(&self) -> Result<Option<LeaseId>> {
+        let mut hold = None;
+        self.core().snapshot()?.scan::<LeaseRow>(.., &mut |lease, row| {
+            if row.holder == SALVAGE_HOLDER && row.purpose == SALVAGE_HOLD {
+                hold = Some(lease);
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(hold)
+    }
+
+    /// Lets a salvaged store be reclaimed: what it lost was looked at, and is not looked for in it any
+    /// more. Whether it was held until now.
+    ///
+    /// # Errors
+    /// As [`Store::retire`].
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub fn release_salvaged(&self) -> Result<bool> {
+        match self.salvage_hold()? {
+            Some(lease) => {
+                self.retire(&[Thing::Lease(lease)], "the salvaged store was released").map(|_| true)
+            }
+            None => self.core().check_write("release").map(|_| false),
+        }
     }
 }
 

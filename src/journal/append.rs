@@ -11,6 +11,7 @@ use crate::format::frame::{FRAME_HEADER_BYTES, body_checksum, padded};
 use crate::format::record::{Record, body_len, encode_body};
 use crate::ids::{CommitSeq, Epoch, OwnerId, Sequence, StoreId, StreamId};
 use crate::limits::Limits;
+use crate::protection::Protection;
 use crate::vfs::Disk;
 
 use super::birth::Registrar;
@@ -284,7 +285,11 @@ impl Journal {
     pub(super) fn raised(&self, level: Level) -> Level {
         // P1: *Written* survives a killed process.
         match level {
-            Level::Written if self.config.is_written_by_sync => Level::Durable,
+            Level::Written
+                if self.config.is_written_by_sync && Protection::WrittenByCommit.is_on() =>
+            {
+                Level::Durable
+            }
             level => level,
         }
     }

@@ -289,3 +289,25 @@ fn g12_a_row_that_does_not_decode_is_told() {
     });
     assert!(report.damages > 0, "{}", text(&report));
 }
+
+/// Is it told when no row says that a journal is needed, although records lie in it alone? (The next
+/// reclaim would take it.)
+#[test]
+fn a_journal_that_no_row_calls_needed_is_told() {
+    let bench = Bench::new();
+    let report = looked(&bench.root());
+    assert!(report.is_good(), "{}", text(&report));
+    let report = bench.tampered(|t| {
+        assert!(t.rows::<JournalRow>().iter().any(|(_, row)| !row.needed.is_empty()));
+        for (key, mut row) in t.rows::<JournalRow>() {
+            row.needed.clear();
+            t.put(&key, &row);
+        }
+    });
+    assert!(text(&report).contains("no journal's row says that it is needed"), "{}", text(&report));
+    let report = bench.tampered(|t| {
+        let of = |row: &JournalRow| row.needed.iter().any(|(_, last)| last.0 > 0);
+        t.change::<JournalRow>(of, |row| row.needed.iter_mut().for_each(|(_, last)| last.0 -= 1));
+    });
+    assert!(text(&report).contains("no journal's row says that it is needed"), "{}", text(&report));
+}

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealstone::check::{CheckOptions, Lost, SalvageOptions, Salvaged, Unconfirmed, check, salvage};
-use sealstone::engine::{Append, Budget, Store, Thing};
+use sealstone::engine::{Append, Budget, Reclaimed, Store, Thing};
 use sealstone::ids::LeaseId;
-use sealstone::manifest::{Reading, ReceiptRow, RecordingRow};
-use sealstone::vfs::sim::SimDisk;
+use sealstone::manifest::{LeaseRow, Reading, ReceiptRow, RecordingRow};
+use sealstone::protection::{Protection, switch_off};
+use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SimDisk};
 use sealstone::vfs::{Disk, RealDisk};
 use sealstone::{ErrorKind, Limits};
 
@@ -281,4 +282,96 @@ fn p10_chains_of_snapshots_stay_short_and_old_ones_go() {
     store.create_stream("not covered").unwrap();
     assert_eq!(store.write_snapshot().unwrap(), None);
     store.close().unwrap();
+}
+
+/// A store whose newest records are newer than its snapshot, without its manifest.
+fn half_told(seed: u64) -> SimDisk {
+    let disk = filled(seed);
+    let writer = disk.process(5);
+    let store = on(Arc::new(writer.clone())).open(root()).unwrap();
+    let stream = store.create_stream("late").unwrap();
+    store.append(vec![Append { stream, payload: vec![5; 200] }]).unwrap();
+    store.barrier().unwrap();
+    writer.kill();
+    drop(store);
+    lose_manifest(&disk);
+    disk
+}
+
+/// Retires everything under leases; what a reclaim then gives back.
+fn reclaimed(store: &Store) -> Reclaimed {
+    let leases = store.snapshot().unwrap().list::<LeaseRow>(.., usize::MAX).unwrap();
+    let gone = leases.into_iter().filter(|(_, row)| row.holder == "keeper");
+    let gone: Vec<_> = gone.map(|(lease, _)| Thing::Lease(lease)).collect();
+    if !gone.is_empty() {
+        store.retire(&gone, "test").unwrap();
+    }
+    store.reclaim(Budget::default()).unwrap()
+}
+
+/// Is nothing reclaimed in a store that did not come back whole, until somebody releases it; and is it
+/// the hold that keeps it?
+#[test]
+fn g25_a_salvaged_store_is_reclaimed_after_it_was_released() {
+    let disk = half_told(31);
+    assert!(!salvaged(&disk).is_whole());
+    let open = || on(Arc::new(disk.clone())).open(new()).unwrap();
+    let store = open();
+    let held = reclaimed(&store);
+    assert!(held.is_held_by_salvage && held.is_more_left && held.files == 0, "{held:?}");
+    store.close().unwrap();
+    let store = open();
+    assert!(reclaimed(&store).is_held_by_salvage);
+    assert!(store.release_salvaged().unwrap());
+    assert!(!store.release_salvaged().unwrap());
+    let done = reclaimed(&store);
+    assert!(!done.is_held_by_salvage && done.files + done.compacted > 0, "{done:?}");
+    store.close().unwrap();
+    let disk = half_told(31);
+    salvaged(&disk);
+    let _off = switch_off(Protection::SalvageHold);
+    let done = reclaimed(&on(Arc::new(disk.clone())).open(new()).unwrap());
+    assert!(done.files + done.compacted > 0, "{done:?}");
+}
+
+/// Does a salvage that failed leave no file beside NEW, and does the next one take its place, also
+/// after a crash?
+#[test]
+fn g25_a_salvage_that_failed_leaves_nothing_behind() {
+    let names = |disk: &SimDisk| {
+        let entries = disk.list(Path::new("/data")).unwrap();
+        entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+    };
+    let disk = half_told(32);
+    let options = SalvageOptions { disk: Some(Arc::new(disk.clone())) };
+    let mut failed = 0;
+    for at in (0..).step_by(23) {
+        let fault = Fault::new(disk.operations() + at, FaultKind::Enospc);
+        disk.inject(fault.on("new.stone").forever());
+        let done = salvage(root(), new(), &options);
+        disk.clear_faults();
+        if done.is_ok() {
+            break;
+        }
+        failed += 1;
+        let left: Vec<_> =
+            files(&disk).into_iter().filter(|(p, _)| !p.starts_with(root())).collect();
+        assert!(left.is_empty(), "at {at}: {left:?}");
+        assert!(names(&disk).len() <= 2, "at {at}: {:?}", names(&disk));
+    }
+    assert!(failed > 3, "{failed}");
+    assert_eq!(names(&disk).len(), 2, "{:?}", names(&disk));
+    // What a crash leaves: the next one empties it and makes it the new store.
+    let disk = half_told(33);
+    let options = SalvageOptions { disk: Some(Arc::new(disk.clone())) };
+    let begun = disk.events().len();
+    salvage(root(), new(), &options).unwrap();
+    let log = disk.events();
+    let mut cursor = log.cursor(Profile::ProcessKill);
+    cursor.advance_to(begun + (log.len() - begun) * 2 / 3);
+    let image = cursor.images(&mut Rng::new(1), 1).remove(0).disk();
+    assert!(names(&image).iter().any(|name| name.contains(".salvage-")), "{:?}", names(&image));
+    let options = SalvageOptions { disk: Some(Arc::new(image.process(6))) };
+    salvage(root(), new(), &options).unwrap();
+    assert_eq!(names(&image).len(), 2, "{:?}", names(&image));
 }

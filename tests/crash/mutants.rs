@@ -19,6 +19,7 @@ fn a_missing_protection_is_noticed() {
         Protection::DraftReadBack,
         Protection::HoldWhileCopied,
         Protection::VerifyBeforeSwitch,
+        Protection::WrittenByCommit,
     ] {
         let mutant = catch(protection, 1, 600);
         assert!(is_caught(&mutant), "{}", mutant.line());

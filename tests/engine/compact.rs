@@ -1,10 +1,14 @@
 //! Compacting the manifest: is it smaller, and is the store the same, whoever else has it open?
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sealstone::Layout;
 use sealstone::engine::{Budget, Store, Thing};
 use sealstone::error::ErrorKind;
 use sealstone::format::layout;
 use sealstone::manifest::{CheckIntegrity, Raw, Reading, Table};
-use sealstone::vfs::{Disk, RealDisk};
+use sealstone::vfs::{Disk, RealDisk, Step, TraceDisk};
 
 use crate::support::{append, chunk, on, root, sim, small};
 
@@ -134,4 +138,39 @@ fn g16_without_room_for_the_copy_nothing_changes() {
     disk.set_capacity(None);
     let store = on(&disk).check_integrity(CheckIntegrity::Always).open(root()).unwrap();
     assert_eq!(store.snapshot().unwrap().count(Table::Streams).unwrap(), 1);
+}
+
+/// Two processes that compact one store at once, in either layout: is one refused, whenever it comes,
+/// and is the store the same after both?
+#[test]
+fn g17_two_compactions_at_once_exclude_each_other() {
+    for layout in [Layout::Directory, Layout::SingleFile] {
+        let disk = sim(85);
+        let limits = small();
+        let store = on(&disk).layout(layout).create(root()).unwrap();
+        let stream = store.create_stream("s").unwrap();
+        for n in 0..20 {
+            append(&store, stream, &[n; 300]);
+            store.publish_chunks(vec![chunk(&store, stream, 1)]).unwrap();
+        }
+        store.close().unwrap();
+        let before = rows(&on(&disk).open_read_only(root()).unwrap());
+        let traced = TraceDisk::counting(Arc::new(disk.clone()));
+        let (other, refused) = (disk.process(9), Arc::new(AtomicU64::new(0)));
+        let counted = Arc::clone(&refused);
+        traced.on_mark(move |step| {
+            use Step::{ManifestCopy, ManifestSwitch, ManifestSyncDir};
+            if matches!(step, ManifestCopy | ManifestSwitch | ManifestSyncDir) {
+                let told = on(&other).compact(root()).unwrap_err();
+                assert_eq!(told.kind(), ErrorKind::InUse, "{step:?}: {told:?}");
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Store::options().limits(limits).disk(Arc::new(traced)).compact(root()).unwrap();
+        assert_eq!(refused.load(Ordering::Relaxed), 3, "{layout:?}");
+        on(&disk.process(9)).compact(root()).unwrap();
+        assert!(rows(&on(&disk).open_read_only(root()).unwrap()) == before, "{layout:?}");
+        let left = disk.list(std::path::Path::new("/data")).unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
 }

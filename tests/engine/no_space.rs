@@ -4,6 +4,7 @@ use crate::support::{append, on, read, root, sim, small};
 use sealstone::engine::{Append, Budget, Store, Thing};
 use sealstone::ids::{LeaseId, StreamId};
 use sealstone::manifest::{LeaseRow, Reading};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::Disk;
 use sealstone::vfs::sim::{Fault, FaultKind, Image, Profile, Rng, SimDisk};
 use sealstone::{Error, ErrorKind, Layout, Limits};
@@ -102,6 +103,36 @@ fn g16_a_single_file_gives_space_back_without_a_free_byte() {
     let store = open(&disk.process(90)).unwrap();
     assert_eq!(read(&store, stream).len(), records);
     assert!(store.accounts().unwrap().are_closed());
+}
+
+/// Filled by itself and then by another: what retire, reclaim and a record after them come to.
+fn gives_back(seed: u64) -> Result<(), Error> {
+    let disk = sim(seed);
+    disk.set_capacity(Some(24 << 20));
+    let create = on(&disk).limits(limits()).layout(Layout::SingleFile);
+    let store = create.create(root())?;
+    let stream = store.create_stream("s")?;
+    let (leases, full) = fill(&store, 0);
+    if full.kind() != ErrorKind::DiskFull {
+        return Err(full);
+    }
+    disk.set_capacity(Some(disk.used()));
+    let gone: Vec<_> = leases.into_iter().map(Thing::Lease).collect();
+    store.retire(&gone, "the disk is full")?;
+    store.reclaim(Budget::default())?;
+    store.append(vec![Append { stream, payload: vec![2; 300] }])?;
+    store.barrier()?;
+    let lease = store.lease("after", "test", None, &[])?;
+    store.put_objects(lease, (0..40).map(content).collect())?;
+    store.close()
+}
+
+/// Is it the room made ahead that space is given back in?
+#[test]
+fn g16_without_room_made_ahead_the_file_stays_full() {
+    gives_back(62).unwrap();
+    let _off = switch_off(Protection::RoomAhead);
+    assert!(gives_back(62).is_err());
 }
 
 /// A closed store with objects under leases of their own, as an image that a disk is made of.

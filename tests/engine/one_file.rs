@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::support::{append, on, read, root, sim, small};
 use sealstone::engine::{Append, Budget, Options, Store, Thing};
 use sealstone::format::layout;
-use sealstone::manifest::{BodyRow, Manifest, Newborn, Open, Reading};
+use sealstone::manifest::{BodyDisk, BodyRow, Manifest, Newborn, Open, Reading};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{Fault, FaultKind, SimDisk, SyncFailure};
 use sealstone::vfs::{Access, Disk, RealDisk, Step, TraceDisk, write_all_at};
 use sealstone::{ErrorKind, Layout};
@@ -283,4 +284,25 @@ fn a_compacted_manifest_keeps_its_mode_and_needs_no_empty_folder() {
     open().compact(&path).unwrap();
     assert_eq!(std::fs::metadata(&manifest).unwrap().permissions().mode() & 0o777, 0o640);
     open().open(&path).unwrap().close().unwrap();
+}
+
+/// Is a length that no page is behind refused where a file is looked at, before anything is sized by
+/// it, and is it that refusal which keeps it out? (P9)
+#[test]
+fn p9_a_length_without_pages_is_refused_and_the_mutant_is_caught() {
+    let disk = sim(38);
+    let store = single(&disk).create(root()).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    append(&store, stream, &[1; 300]);
+    store.close().unwrap();
+    let world: Arc<dyn Disk> = Arc::new(disk.clone());
+    let how = Open { single_file: true, ..Open::default() };
+    let manifest = Arc::new(Manifest::open(&world, &root(), &how).unwrap());
+    let name = "tmp/01ARZ3NDEKTSV4RRFFQ69G5FAV-01ARZ3NDEKTSV4RRFFQ69G5FAV".to_owned();
+    let long = BodyRow { len: 1 << 40 };
+    manifest.write(None, Step::BodyCommit, |w| w.put(&name, &long)).unwrap();
+    let body = BodyDisk::new(world, &root(), manifest);
+    assert!(body.meta(&root().join(&name)).is_err());
+    let _off = switch_off(Protection::BodyLength);
+    assert_eq!(body.meta(&root().join(&name)).unwrap().unwrap().len, 1 << 40);
 }

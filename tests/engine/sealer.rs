@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use sealstone::engine::{ChunkBuild, Store, StreamView};
+use sealstone::engine::{ChunkBuild, Store, StreamView, WriteAccess};
 use sealstone::ids::{Sequence, StreamId};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng};
 use sealstone::vfs::{Disk, Operation};
-use sealstone::{ErrorKind, Limits};
+use sealstone::{ErrorKind, Layout, Limits};
 
 use crate::support::{on, root, sim, small};
 
@@ -55,10 +55,15 @@ fn prefix(store: &Store, stream: StreamId) -> u64 {
 /// once, with fewer commits than chunks at most, and nothing left over?
 #[test]
 fn g5_chunks_come_out_in_the_order_pushed() {
-    for limits in [threaded(), small()] {
+    let alone = (Layout::Directory, WriteAccess::Single);
+    let shared = (Layout::Directory, WriteAccess::Shared);
+    let one_file = (Layout::SingleFile, WriteAccess::Single);
+    let each = |limits: Limits| [alone, shared, one_file].map(|how| (limits.clone(), how));
+    for (limits, (layout, access)) in each(threaded()).into_iter().chain(each(small())) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.stone");
-        let store = Store::options().limits(limits.clone()).create(&path).unwrap();
+        let opening = || Store::options().limits(limits.clone()).layout(layout).access(access);
+        let store = opening().open_or_create(&path).unwrap();
         let streams = ["a", "b"].map(|name| store.create_stream(name).unwrap());
         let mut sealer = store.sealer().unwrap();
         for n in 0..CHUNKS {
@@ -73,7 +78,7 @@ fn g5_chunks_come_out_in_the_order_pushed() {
         }
         assert_eq!(sealer.finish().unwrap(), 2 * CHUNKS);
         store.close().unwrap();
-        let store = Store::options().limits(limits).open(&path).unwrap();
+        let store = opening().open(&path).unwrap();
         assert!(streams.iter().all(|stream| prefix(&store, *stream) == CHUNKS));
         let accounts = store.accounts().unwrap();
         assert!(accounts.are_closed() && accounts.orphan == 0, "{accounts:?}");

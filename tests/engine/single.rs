@@ -343,8 +343,15 @@ fn g16_a_full_disk_is_told_and_reclaim_still_works() {
 /// Does *Written* survive a killed process here too, and what lingered? No kernel has the bytes
 /// before a commit.
 #[test]
-fn p1_what_is_written_survives_a_killed_process() {
-    let disk = world(11);
+fn p1_what_is_written_survives_a_killed_process_and_the_mutant_is_caught() {
+    assert_eq!(written_before_a_kill(11), [vec![1; 100], vec![2; 100], vec![3; 100]]);
+    let _off = switch_off(Protection::WrittenByCommit);
+    assert!(written_before_a_kill(11).len() < 3);
+}
+
+/// What is left of three records that were *Written* when the process was killed.
+fn written_before_a_kill(seed: u64) -> Vec<Vec<u8>> {
+    let disk = world(seed);
     let store = single(&disk).create(root()).unwrap();
     let stream = store.create_stream("s").unwrap();
     let accepted = |n: u8| {
@@ -356,13 +363,14 @@ fn p1_what_is_written_survives_a_killed_process() {
     let waited = std::pin::pin!(store.when(&second.ticket, Level::Written));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(matches!(waited.poll(&mut context), std::task::Poll::Ready(Ok(()))));
+    store.wait(&accepted(3).ticket, Level::Written).unwrap();
     disk.kill();
     drop(store);
     let mut cursor = disk.events().cursor(Profile::ProcessKill);
     while cursor.advance().is_some() {}
     let image = cursor.images(&mut Rng::new(1), 1).remove(0);
     let store = single(&image.disk()).open(root()).unwrap();
-    assert_eq!(read(&store, stream), [vec![1; 100], vec![2; 100]]);
+    read(&store, stream)
 }
 
 /// Is a file that others may write refused, one that they may read opened, and a link told as one?

@@ -104,6 +104,8 @@ pub enum Command {
     Unpack(PackArgs),
     /// Make a new store from what is left of one, without its manifest; the old one is not changed
     Salvage(SalvageArgs),
+    /// Let a salvaged store be reclaimed: what did not come back is not looked for any more
+    Release(ReleaseArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -116,6 +118,12 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// The store's directory
+    pub store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ReleaseArgs {
+    /// The store that `salvage` made
     pub store: PathBuf,
 }
 

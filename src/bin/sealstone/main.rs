@@ -17,6 +17,7 @@ mod input;
 mod ls;
 mod output;
 mod pack;
+mod release;
 mod salvage;
 mod shell;
 mod words;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Pack(args) => pack::run(args, true, &mut output),
         Command::Unpack(args) => pack::run(args, false, &mut output),
         Command::Salvage(args) => salvage::run(args, &mut output),
+        Command::Release(args) => release::run(args, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),
     };

@@ -16,10 +16,12 @@
 
 mod chain;
 mod journey;
+mod making;
 mod objects;
 mod report;
 mod rows;
 mod run;
+mod settle;
 mod source;
 mod tails;
 mod target;

@@ -228,7 +228,11 @@ pub(super) fn make_folders(disk: &Arc<dyn Disk>, root: &Path, folders: u16) -> R
     wanted.extend([layout::owners_dir(root), layout::sealed_dir(root)]);
     wanted.extend((0..folders).map(|folder| layout::sealed_folder(root, folder)));
     for path in &wanted {
-        disk.mkdir(path).map_err(|e| Error::io("create", path.display(), e))?;
+        match disk.mkdir(path) {
+            // Left by an earlier salvage.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|e| Error::io("create", path.display(), e))?,
+        }
     }
     for path in [layout::sealed_dir(root), root.to_owned()] {
         disk.sync_dir(&path).map_err(|e| Error::io("sync", path.display(), e))?;

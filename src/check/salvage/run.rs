@@ -14,9 +14,9 @@ use super::tails::Tails;
 use super::target::Target;
 use crate::check::{CheckOptions, check};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{CommitSeq, ObjectId};
+use crate::ids::{CommitSeq, ObjectId, UniqueId};
 use crate::manifest::{StateBytes, edges_of_value};
-use crate::vfs::{Disk, EntryKind, RealDisk, Sharing, Step};
+use crate::vfs::{Disk, Entry, EntryKind, RealDisk, Sharing, Step};
 
 /// How to salvage.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,8 @@ pub struct SalvageOptions {
 const FOLDERS: u16 = 256;
 
 /// Makes a new store at `to` from what is left of the one at `from`, whose manifest is not read.
-/// Nothing is written to `from`. A failure leaves a directory `<to>.salvage-<id>` that can go.
+/// Nothing is written to `from`. A failure leaves a directory `<to>.salvage-<id>` without a file in it;
+/// the next call of this store takes it, and what a crash left, for its own.
 ///
 /// # Errors
 /// `Exists` when something is at `to`; `NoStore` when `from` holds nothing of a store; `InUse`
@@ -56,21 +57,28 @@ pub fn salvage(
     let tails = Tails::read(&source, &rows, &mut salvaged);
 
     let beside = beside(&disk, to)?;
-    make_folders(&disk, &beside, folders)?;
-    let copier = Copier { source: &source, root: &beside, folders };
-    let objects = copier.copy_known(&rows, &needed(&rows, &mut salvaged))?;
-    let mut target = Target::new(rows, objects, copier, salvaged);
-    if !target.salvaged.is_complete {
-        target.take_new_files(&tails)?;
-    }
-    target.take_streams(tails);
-    target.settle_rows();
-    target.write(meta.and_then(|meta| meta.created))?;
-    let mut salvaged = target.finish()?;
-    verify(&disk, &beside)?;
-    check_free(&disk, to)?;
-    disk.mark(Step::SalvageRename);
-    disk.rename(&beside, to).map_err(|e| Error::io("rename", to.display(), e))?;
+    let made = || -> Result<Salvaged> {
+        make_folders(&disk, &beside, folders)?;
+        let copier = Copier { source: &source, root: &beside, folders };
+        let objects = copier.copy_known(&rows, &needed(&rows, &mut salvaged))?;
+        let mut target = Target::new(rows, objects, copier, salvaged);
+        if !target.salvaged.is_complete {
+            target.take_new_files(&tails)?;
+        }
+        target.take_streams(tails);
+        target.settle_rows();
+        target.write(meta.and_then(|meta| meta.created))?;
+        let salvaged = target.finish()?;
+        verify(&disk, &beside)?;
+        check_free(&disk, to)?;
+        disk.mark(Step::SalvageRename);
+        disk.rename(&beside, to).map_err(|e| Error::io("rename", to.display(), e))?;
+        Ok(salvaged)
+    };
+    let mut salvaged = made().inspect_err(|_| {
+        // Its folders stay, empty, for the next one.
+        let _ = empty(&disk, &beside);
+    })?;
     let parent = parent_of(to);
     disk.sync_dir(parent).map_err(|e| Error::io("sync", parent.display(), e))?;
     salvaged.notes.extend(source.notes);
@@ -130,8 +138,8 @@ fn hold(disk: &Arc<dyn Disk>, from: &Path) -> Result<Box<dyn crate::vfs::Held>> 
             return Err(Error::new(ErrorKind::Unsupported, "salvage", from.display(), cause));
         }
     }
-    disk.lock_dir(from, Sharing::Shared).map_err(fail)?.ok_or_else(|| {
-        let cause = "a process writes to it; end that process first";
+    disk.lock_dir(from, Sharing::Exclusive).map_err(fail)?.ok_or_else(|| {
+        let cause = "a process has it open, or salvages it; end that process first";
         Error::new(ErrorKind::InUse, "salvage", from.display(), cause)
     })
 }
@@ -143,11 +151,49 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Where the new store stands until it is whole.
+/// Where the new store stands until it is whole: a new place, or what an earlier salvage left, emptied.
 fn beside(disk: &Arc<dyn Disk>, to: &Path) -> Result<PathBuf> {
     let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".salvage-{}", unique(disk)?));
-    Ok(parent_of(to).join(name))
+    name.push(".salvage-");
+    let parent = parent_of(to);
+    let entries = disk.list(parent).map_err(|e| Error::io("list", parent.display(), e))?;
+    let prefix = name.to_string_lossy().into_owned();
+    let is_ours = |entry: &&Entry| {
+        let id = entry.name.strip_prefix(&prefix);
+        entry.kind == EntryKind::Directory && id.is_some_and(|id| id.parse::<UniqueId>().is_ok())
+    };
+    if let Some(left) = entries.iter().find(is_ours) {
+        let left = parent.join(&left.name);
+        empty(disk, &left)?;
+        return Ok(left);
+    }
+    name.push(unique(disk)?.to_string());
+    Ok(parent.join(name))
+}
+
+/// Removes every file of a store that a salvage was making.
+fn empty(disk: &Arc<dyn Disk>, root: &Path) -> Result<()> {
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match disk.list(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Error::io("list", folder.display(), e)),
+        };
+        for entry in entries {
+            let path = folder.join(&entry.name);
+            // A store has folders in folders, and no deeper.
+            let depth = path.components().count() - root.components().count();
+            match entry.kind {
+                EntryKind::Directory if depth <= 2 => folders.push(path),
+                EntryKind::File => {
+                    disk.unlink(&path).map_err(|e| Error::io("unlink", path.display(), e))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Objects that rows refer to.

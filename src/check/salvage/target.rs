@@ -7,25 +7,14 @@ use super::journey::{Found, Segment, follow};
 use super::objects::{Copier, Objects};
 use super::report::{Salvaged, Unconfirmed};
 use super::rows::Rows;
-use super::run::{NUMBERS_PASSED_OVER, counts_from};
 use super::source::At;
 use super::tails::{OfStream, Tails};
-use crate::engine::{Append, Store};
 use crate::error::Result;
 use crate::format::snapshot::SnapshotHeader;
-use crate::ids::{Generation, ObjectId, Ordinal, OwnerId, RecordingId, Sequence, StreamId};
+use crate::ids::{Generation, ObjectId, Ordinal, Sequence, StreamId};
 use crate::journal::Payload;
-use crate::limits::Limits;
-use crate::manifest::{
-    Birth, CheckIntegrity, ChunkRow, CountersRow, Cut, Key, LeaseRow, Manifest, Open,
-    RecordingNameRow, RecordingRow, Row, StateBytes, StreamRow, Table, Write, edges_of_value,
-    from_value,
-};
+use crate::manifest::{ChunkRow, Cut, Key, RecordingRow, Row, StreamRow, Table, from_value};
 use crate::sealed::{Described, Referrer};
-use crate::vfs::Step;
-
-/// Records appended in one go.
-const GROUP_BYTES: usize = 1 << 20;
 
 /// A chunk that a label tells of and the snapshot does not.
 struct Draft {
@@ -35,18 +24,18 @@ struct Draft {
 
 /// The new store while it is being made.
 pub(super) struct Target<'s> {
-    rows: Rows,
-    objects: Objects,
-    copier: Copier<'s>,
+    pub(super) rows: Rows,
+    pub(super) objects: Objects,
+    pub(super) copier: Copier<'s>,
     pub(super) salvaged: Salvaged,
     drafts: Vec<Draft>,
     /// Rows of streams that only labels know.
     new_streams: BTreeMap<StreamId, StreamRow>,
     /// What labels say of objects that no row of the snapshot refers to.
-    told: BTreeMap<ObjectId, String>,
-    tails: Vec<(StreamId, Vec<Payload>)>,
-    next_object: ObjectId,
-    next_stream: StreamId,
+    pub(super) told: BTreeMap<ObjectId, String>,
+    pub(super) tails: Vec<(StreamId, Vec<Payload>)>,
+    pub(super) next_object: ObjectId,
+    pub(super) next_stream: StreamId,
 }
 
 impl<'s> Target<'s> {
@@ -335,227 +324,6 @@ impl<'s> Target<'s> {
         self.rows.streams.insert(stream, StreamRow { sealed_upto, next_ordinal, ..row });
         self.tails.push((stream, segment.records));
     }
-
-    /// Takes out what refers to bytes or records that are not there, and keeps what nothing refers
-    /// to any more by a lease.
-    pub(super) fn settle_rows(&mut self) {
-        self.settle_leases();
-        self.settle_checkpoints();
-        self.settle_recordings();
-        let (objects, salvaged) = (&self.objects, &mut self.salvaged);
-        self.rows.others.retain(|(table, key), value| {
-            let edges = edges_of_value(*table, key, value).unwrap_or_default();
-            let lost = edges.iter().find(|object| !objects.rows.contains_key(object));
-            if let Some(object) = lost {
-                let why = objects.lost.get(object).cloned().unwrap_or_default();
-                salvaged.lose(format!("a row of {}, key {key:02x?}", table.name()), 0, why);
-            }
-            lost.is_none() && edges_of_value(*table, key, value).is_ok()
-        });
-        self.keep_unnamed();
-    }
-
-    fn settle_leases(&mut self) {
-        for (lease, row) in &mut self.rows.leases {
-            let objects = std::mem::take(&mut row.objects);
-            let (there, gone): (Vec<_>, Vec<_>) =
-                objects.into_iter().partition(|o| self.objects.rows.contains_key(o));
-            row.objects = there;
-            for object in gone {
-                let why = self.objects.lost.get(&object).cloned().unwrap_or_default();
-                let what = format!("object {object} of lease {lease} of {:?}", row.holder);
-                self.salvaged.lose(what, 0, why);
-            }
-        }
-    }
-
-    fn settle_checkpoints(&mut self) {
-        let ends: BTreeMap<StreamId, u64> = self
-            .tails
-            .iter()
-            .filter_map(|(stream, tail)| {
-                let row = self.rows.streams.get(stream)?;
-                Some((*stream, row.sealed_upto.0 + tail.len() as u64))
-            })
-            .collect();
-        let (rows, objects, salvaged) = (&self.rows.streams, &self.objects, &mut self.salvaged);
-        self.rows.checkpoints.retain(|(scope, id), row| {
-            let what = format!("checkpoint {id} of scope {scope}");
-            if let StateBytes::Object(object) = row.state
-                && !objects.rows.contains_key(&object)
-            {
-                let why = objects.lost.get(&object).cloned().unwrap_or_default();
-                salvaged.lose(what, 0, why);
-                return false;
-            }
-            let beyond = row.cursors.iter().find(|cursor| {
-                // One that a rewind went back beyond was no use before.
-                let is_cut = |of: &StreamRow| {
-                    of.cuts.iter().any(|c| c.generation > cursor.generation && c.at < cursor.end)
-                };
-                let end = ends.get(&cursor.stream);
-                end.is_some_and(|end| *end < cursor.end.0)
-                    && !rows.get(&cursor.stream).is_some_and(is_cut)
-            });
-            if let Some(cursor) = beyond {
-                let why =
-                    format!("records of stream {} below {} are lost", cursor.stream, cursor.end);
-                salvaged.lose(what, 0, why);
-            }
-            beyond.is_none()
-        });
-    }
-
-    /// Recordings that only labels know get their names, as far as those are free.
-    fn settle_recordings(&mut self) {
-        let new = self.rows.counters.recording;
-        let streams = &self.rows.streams;
-        for (recording, row) in self.rows.recordings.range_mut(RecordingId(new.0 + 1)..) {
-            row.streams.retain(|stream| streams.contains_key(stream));
-            if self.rows.names.contains_key(&row.name) {
-                row.name = format!("{} (recording {recording})", row.name);
-            }
-            let named = RecordingNameRow { recording: *recording };
-            self.rows.names.insert(row.name.clone(), named);
-            let name = row.name.clone();
-            self.salvaged.unconfirmed.push(Unconfirmed::Recording { name });
-        }
-        let recordings = &self.rows.recordings;
-        for row in self.rows.streams.values_mut() {
-            row.recording = row.recording.filter(|recording| recordings.contains_key(recording));
-        }
-    }
-
-    /// G25: what verifies and has no row to refer to it is kept all the same, and listed.
-    fn keep_unnamed(&mut self) {
-        let mut unnamed: BTreeSet<ObjectId> = self.objects.rows.keys().copied().collect();
-        for row in self.rows.chunks.values() {
-            unnamed.remove(&row.object);
-            row.payloads.iter().for_each(|object| {
-                unnamed.remove(object);
-            });
-        }
-        for object in self.rows.leases.values().flat_map(|row| &row.objects) {
-            unnamed.remove(object);
-        }
-        for row in self.rows.checkpoints.values() {
-            if let StateBytes::Object(object) = &row.state {
-                unnamed.remove(object);
-            }
-        }
-        for ((table, key), value) in &self.rows.others {
-            for object in edges_of_value(*table, key, value).unwrap_or_default() {
-                unnamed.remove(&object);
-            }
-        }
-        if unnamed.is_empty() {
-            return;
-        }
-        for object in &unnamed {
-            let of = self.told.get(object).cloned();
-            let of = of.unwrap_or_else(|| "which a lost row referred to".to_owned());
-            if let Some(row) = self.objects.rows.get(object) {
-                let (digest, len) = (row.digest, row.len);
-                self.salvaged.unconfirmed.push(Unconfirmed::Object { digest, len, of });
-            }
-        }
-        let lease = self.rows.counters.lease.0 + 1;
-        let row = LeaseRow {
-            holder: "salvage".to_owned(),
-            purpose: "objects that verify and that no row is known to refer to".to_owned(),
-            deadline: None,
-            objects: unnamed.into_iter().collect(),
-        };
-        self.rows.leases.insert(crate::ids::LeaseId(lease), row);
-    }
-
-    /// Writes the manifest: born as any, then every row in ONE transaction.
-    pub(super) fn write(&mut self, created: Option<i64>) -> Result<()> {
-        let (disk, root) = (&self.copier.source.disk, self.copier.root);
-        let birth = Birth {
-            store: self.salvaged.store,
-            created,
-            sealed_folders: self.copier.folders,
-            single_file: false,
-        };
-        let nobody = OwnerId::from_parts(0, [0; 10]);
-        let name = format!("{nobody}-{}", super::objects::unique(disk)?);
-        Manifest::create(disk, root, &birth, &name)?;
-        let open = Open { check_integrity: CheckIntegrity::Always, ..Open::default() };
-        let manifest = Manifest::open(disk, root, &open)?;
-        let (rows, objects) = (&self.rows, &self.objects);
-        let counters = self.counters();
-        manifest.write(None, Step::SalvageRows, |w| {
-            w.raise_counters(&counters);
-            put_all(w, &objects.files)?;
-            put_all(w, &objects.inline)?;
-            put_all(w, &objects.rows)?;
-            put_all(w, &rows.streams)?;
-            put_all(w, &rows.chunks)?;
-            put_all(w, &rows.checkpoints)?;
-            put_all(w, &rows.leases)?;
-            put_all(w, &rows.recordings)?;
-            put_all(w, &rows.names)?;
-            rows.others.iter().try_for_each(|((table, key), value)| w.put_value(*table, key, value))
-        })?;
-        manifest.close()
-    }
-
-    /// Past every number that is used here, and past those that may have been given out since.
-    fn counters(&self) -> CountersRow {
-        let pass = |number: u64| number.saturating_add(NUMBERS_PASSED_OVER);
-        let mut counters = self.rows.counters.clone();
-        let file = self.objects.last_file();
-        let recording = self.rows.recordings.keys().next_back().copied().unwrap_or_default();
-        counters.commit_seq = counts_from(&self.salvaged);
-        counters.epoch.0 = pass(counters.epoch.0);
-        counters.object.0 = pass(counters.object.max(self.next_object).0);
-        counters.file.0 = pass(counters.file.max(file).0);
-        counters.lease.0 = pass(counters.lease.0);
-        counters.recording.0 = pass(counters.recording.max(recording).0);
-        counters.stream.0 = pass(counters.stream.max(self.next_stream).0);
-        counters.checkpoint.0 = pass(counters.checkpoint.0);
-        counters.receipt.0 = pass(counters.receipt.0);
-        counters
-    }
-
-    /// Appends the unsealed records as any caller would, and closes the new store.
-    pub(super) fn finish(mut self) -> Result<Salvaged> {
-        let disk = Arc::clone(&self.copier.source.disk);
-        let limits = Limits { background: false, ..Limits::default() };
-        disk.mark(Step::SalvageRecords);
-        let store = Store::options().disk(disk).limits(limits).open(self.copier.root)?;
-        for (stream, payloads) in std::mem::take(&mut self.tails) {
-            self.salvaged.records += payloads.len() as u64;
-            append(&store, stream, payloads)?;
-        }
-        store.barrier()?;
-        store.close()?;
-        let salvaged = &mut self.salvaged;
-        salvaged.objects = self.objects.rows.len() as u64;
-        salvaged.bytes = self.objects.rows.values().map(|row| row.len).sum();
-        salvaged.streams = self.rows.streams.len() as u64;
-        salvaged.chunks = self.rows.chunks.len() as u64;
-        Ok(self.salvaged)
-    }
-}
-
-fn append(store: &Store, stream: StreamId, payloads: Vec<Payload>) -> Result<()> {
-    let mut group = Vec::new();
-    let mut bytes = 0;
-    for payload in payloads {
-        let Payload::Inline(payload) = payload else { continue };
-        if bytes + payload.len() > GROUP_BYTES && !group.is_empty() {
-            store.append(std::mem::take(&mut group))?;
-            bytes = 0;
-        }
-        bytes += payload.len();
-        group.push(Append { stream, payload: payload.to_vec() });
-    }
-    if !group.is_empty() {
-        store.append(group)?;
-    }
-    Ok(())
 }
 
 /// The same segment as the whole of a stream.
@@ -566,10 +334,6 @@ fn rebased(mut segment: Segment) -> Segment {
     }
     segment.start = 0;
     segment
-}
-
-fn put_all<R: Row>(w: &mut Write<'_>, rows: &BTreeMap<R::Key, R>) -> Result<()> {
-    rows.iter().try_for_each(|(key, row)| w.put(key, row))
 }
 
 fn decoded<R: Row>(referrer: &Referrer) -> Option<(R::Key, R)> {
