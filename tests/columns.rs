@@ -340,9 +340,8 @@ fn few_rows_of_one_field_read_few_bytes() {
 /// Is each codec chosen where it suits, and does each win something?
 #[test]
 fn each_codec_is_chosen_somewhere() {
-    let codec_of = |ty, value: &dyn Fn(u64) -> Owned| {
-        let field = Field::new("x", ty).nullable();
-        let mut builder = ChunkBuilder::new(Schema::new(vec![field]).unwrap());
+    let block_of = |field: Field, value: &dyn Fn(u64) -> Owned| {
+        let mut builder = ChunkBuilder::new(Schema::new(vec![field.nullable()]).unwrap());
         for at in 0..5000u64 {
             builder.push(at as i64, None, &[value(at).value()]).unwrap();
         }
@@ -350,31 +349,82 @@ fn each_codec_is_chosen_somewhere() {
         let block = open(&content).unwrap().blocks(ColumnId::Field(0))[0].clone();
         println!("{:?}: {} bytes as {}", block.codec, block.raw_len, block.stored_len);
         assert!(block.stored_len <= block.raw_len);
-        block.codec
+        block
     };
+    let codec_of = |ty, value: &dyn Fn(u64) -> Owned| block_of(Field::new("x", ty), value).codec;
+    let number = |value: Value<'static>| Owned::Number(value);
     let noise = |at| Rng(at).next();
-    use FieldType::{Bool, F64, I64, String as Text};
-    assert_eq!(codec_of(I64, &|_| Owned::Number(Value::I64(3))), BlockCodec::Constant);
-    assert_eq!(codec_of(I64, &|_| Owned::Missing), BlockCodec::Constant);
-    assert_eq!(codec_of(Text, &|_| Owned::Text(Text, "EWR".into())), BlockCodec::Constant);
-    assert_eq!(codec_of(I64, &|at| Owned::Number(Value::I64(noise(at) as i64))), BlockCodec::Raw);
-    assert_eq!(codec_of(Bool, &|at| Owned::Number(Value::Bool(at % 10 == 0))), BlockCodec::Zstd);
-    assert_eq!(
-        codec_of(I64, &|at| Owned::Number(Value::I64((noise(at) % 1000) as i64))),
-        BlockCodec::ShuffleZstd
-    );
+    use BlockCodec::{Constant, Delta1, Delta2, Delta3, Pco, Raw, ShuffleZstd, Zstd};
+    use FieldType::{Bool, F32, F64, I64, String as Text, U8, U16};
+    assert_eq!(codec_of(I64, &|_| number(3i64.into())), Constant);
+    assert_eq!(codec_of(I64, &|_| Owned::Missing), Constant);
+    assert_eq!(codec_of(Text, &|_| Owned::Text(Text, "EWR".into())), Constant);
+    assert_eq!(codec_of(I64, &|at| number((noise(at) as i64).into())), Raw);
+    assert_eq!(codec_of(U16, &|at| number((noise(at) as u16).into())), Raw);
+    assert_eq!(codec_of(Bool, &|at| number((at % 10 == 0).into())), Zstd);
+    let lengths = |at| Owned::Text(Text, "ab".repeat((noise(at) % 40) as usize));
+    assert!(matches!(codec_of(Text, &lengths), Zstd | ShuffleZstd));
+    // Few bits of many: bins fit better than bytes.
+    assert_eq!(codec_of(I64, &|at| number(((noise(at) % 1000) as i64).into())), Pco);
+    assert_eq!(codec_of(U16, &|at| number(((noise(at) % 700) as u16).into())), Pco);
     let mut place = 0i64;
     let mut steps = Vec::new();
     for at in 0..5000 {
         place += (noise(at) % 200) as i64 - 100;
         steps.push(place * 1000);
     }
-    let walk = |at: u64| Owned::Number(Value::I64(steps[at as usize]));
-    assert_eq!(codec_of(I64, &walk), BlockCodec::Delta1);
-    let curve = |at: u64| Owned::Number(Value::I64((at * at * 50) as i64 + (noise(at) % 8) as i64));
-    assert!(matches!(codec_of(I64, &curve), BlockCodec::Delta2 | BlockCodec::Delta3));
-    let float = codec_of(F64, &|at| Owned::Number(Value::F64(1e6 + at as f64 * 0.25)));
-    assert!(float.tag() >= BlockCodec::Delta1.tag(), "{float:?}");
+    let walk = |at: u64| number(steps[at as usize].into());
+    assert!(matches!(codec_of(I64, &walk), Delta1 | Pco));
+    let small = |at: u64| number(((steps[at as usize] / 8000) as u8).into());
+    assert!(matches!(codec_of(U8, &small), Delta1 | Delta2 | Zstd));
+    let curve = |at: u64| number(((at * at * 50) as i64 + (noise(at) % 8) as i64).into());
+    assert!(matches!(codec_of(I64, &curve), Delta2 | Delta3 | Pco));
+    for (ty, value) in [
+        (F64, &(|at: u64| number((1e6 + at as f64 * 0.25).into())) as &dyn Fn(u64) -> Owned),
+        (F32, &|at: u64| number((1e3 + at as f32 * 0.25).into())),
+    ] {
+        let codec = codec_of(ty, value);
+        assert!(codec.tag() >= Delta1.tag(), "{codec:?}");
+    }
+    // Each element goes its own way: smooth from record to record, and not within one.
+    let own_ways = |at: u64| {
+        let way = |n: u64| (noise(n) % 1000) as f32 * 1e3 + at as f32 * (n as f32 + 1.0) * 0.125;
+        let elements: Vec<f32> = (0..16).map(way).collect();
+        let mut column = Column::of(&Field::new("x", F32).array([4, 4]));
+        assert!(column.push(Array::new(&[4, 4], &elements).into()));
+        Owned::Array(column)
+    };
+    let block = block_of(Field::new("x", F32).array([4, 4]), &own_ways);
+    assert!(block.is_transposed && block.stored_len * 4 < block.raw_len, "{block:?}");
+}
+
+/// Does the footer say of each block what is in it: least, greatest, NaN, missing, and when?
+#[test]
+fn the_footer_knows_what_is_in_a_block() {
+    let fields = vec![
+        Field::new("i8", FieldType::I8).nullable(),
+        Field::new("u64", FieldType::U64),
+        Field::new("f32", FieldType::F32).ragged(1).nullable(),
+    ];
+    let mut builder = ChunkBuilder::new(Schema::new(fields).unwrap().timed());
+    let arrays: [&[f32]; 3] = [&[1.0, f32::NAN, -0.0], &[], &[0.0, f32::NAN, -2.5]];
+    for (at, array) in arrays.into_iter().enumerate() {
+        let small = if at == 1 { Value::Missing } else { Value::I8(at as i8 - 5) };
+        let values = [small, Value::U64(u64::MAX - at as u64), array.into()];
+        builder.push(at as i64 * 10, Some(at as f64 * 0.5), &values).unwrap();
+    }
+    builder.push(40, Some(1.0), &[Value::I8(7), Value::U64(1), Value::Missing]).unwrap();
+    let chunk = builder.finish().unwrap();
+    assert_eq!(chunk.times, Some((0.0, 1.0)));
+    let read = open(&chunk.content).unwrap();
+    let block = |field| read.blocks(ColumnId::Field(field))[0].clone();
+    assert_eq!(block(0).bounds, Some(((-5i64) as u64, 7)));
+    assert_eq!((block(0).missing, block(0).nan), (1, 0));
+    assert_eq!(block(1).bounds, Some((1, u64::MAX)));
+    let (least, greatest) = block(2).bounds.unwrap();
+    assert_eq!((f32::from_bits(least as u32), f32::from_bits(greatest as u32)), (-2.5, 1.0));
+    assert_eq!((block(2).missing, block(2).nan), (1, 2));
+    assert_eq!((block(2).iterations, block(2).times), ((0, 40), Some((0.0, 1.0))));
 }
 
 /// Does one huge value, easy or hard to compress, survive alone and among small ones?

@@ -2,7 +2,7 @@
 #![cfg(feature = "interop")]
 
 use sealstone::ErrorKind;
-use sealstone::format::column::FieldType;
+use sealstone::format::column::{Field, FieldType};
 use sealstone::interop::{Cells, Format, OutColumn, ReadOptions, RowWriter, Table};
 
 fn options() -> ReadOptions {
@@ -191,4 +191,40 @@ fn g22_very_many_columns_are_refused_at_once() {
     assert!(error.contains("longer than 4206592 bytes"), "{error}");
     println!("{:?}", started.elapsed());
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
+
+/// Do numbers of every width and arrays come in as they are given, and out as they came?
+#[test]
+fn numbers_of_every_width_and_arrays_keep_their_text() {
+    let field = |name: &str, kind: &str| Field::of_kind(name, kind).unwrap();
+    let given = options()
+        .column_field(field("f", "f32"))
+        .column_field(field("b", "u8"))
+        .column_field(field("n", "i16"))
+        .column_field(field("u", "u64"))
+        .column_field(field("m", "f32[2, _]"));
+    let csv = "f,b,n,u,m\n0.1,255,-32768,18446744073709551615,\"[[1.5,0.1],[2,3]]\"\n\
+        NaN,0,7,0,\"[[],[]]\"\n1e-40,,1,1,\"[[\"\"NaN\"\"],[\"\"-inf\"\"]]\"\n";
+    assert_eq!(round_trip(Format::Csv, csv, given.clone()).unwrap(), csv);
+    let json = "{\"f\":0.1,\"b\":255,\"n\":-32768,\"u\":18446744073709551615,\"m\":[[1.5],[\"NaN\"]]}\n\
+        {\"f\":\"inf\",\"b\":null,\"n\":0,\"u\":1,\"m\":null}\n";
+    assert_eq!(round_trip(Format::Jsonl, json, given).unwrap(), json);
+    for (kind, text) in [
+        ("u8", "256"),
+        ("u8", "-1"),
+        ("i16", "1.5"),
+        ("f32", "1e39"),
+        ("f32", "16777217"),
+        ("f32[2]", "[1]"),
+        ("f32[2]", "[1,null]"),
+        ("u8[_]", "[1,256]"),
+        ("u8[_]", "[[1]]"),
+        ("u8[_, _]", "[[1],[1,2]]"),
+        ("bool[_]", "[\"NaN\"]"),
+        ("u8[1]", "1"),
+    ] {
+        let wrong = format!("{{\"x\":{text}}}\n");
+        let refused = refusal(Format::Jsonl, &wrong, options().column_field(field("x", kind)));
+        assert!(refused.contains(&format!("is not {kind}")), "{refused}");
+    }
 }

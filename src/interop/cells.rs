@@ -1,6 +1,6 @@
 //! One row of input, typed: values that own their bytes, in buffers that are used again.
 
-use crate::format::column::{FieldType, Value};
+use crate::format::column::{Array, Axis, Elements, FieldType, RANK_MAX, Shape, Value};
 
 #[derive(Debug, Clone, Copy)]
 enum Cell {
@@ -15,6 +15,12 @@ enum Cell {
     Bytes {
         start: usize,
         end: usize,
+    },
+    Array {
+        start: usize,
+        end: usize,
+        ty: FieldType,
+        lens: ([u32; RANK_MAX], u8),
     },
 }
 
@@ -88,6 +94,10 @@ impl Cells {
             Some(Cell::Bytes { start, end }) => {
                 Value::Bytes(self.bytes.get(start..end).unwrap_or(&[]))
             }
+            Some(Cell::Array { start, end, ty, lens }) => {
+                let bytes = self.bytes.get(start..end).unwrap_or(&[]);
+                Value::Array(Array::of_parts(lens, Elements::Bytes(ty, bytes)))
+            }
         }
     }
 
@@ -96,10 +106,23 @@ impl Cells {
         (0..self.len()).map(|at| self.get(at)).collect()
     }
 
-    /// Reads `text` as a value of type `ty` and adds it. Returns whether it is one; nothing is
-    /// added where it is not.
+    /// Reads `text` as a value of type `ty`, or as a JSON array of such, and adds it. Returns
+    /// whether it is one; nothing is added where it is not.
     #[must_use]
-    pub fn parse(&mut self, ty: FieldType, text: &str) -> bool {
+    pub fn parse(&mut self, ty: FieldType, shape: &Shape, text: &str) -> bool {
+        if !shape.is_scalar() {
+            let start = self.bytes.len();
+            let mut array = ArrayText { ty, shape, lens: [None; RANK_MAX], bytes: &mut self.bytes };
+            let whole = array.read(0, text).is_some();
+            let lens = array.lens.map(|len| len.unwrap_or(0));
+            if !whole {
+                self.bytes.truncate(start);
+                return false;
+            }
+            let lens = (lens, shape.rank().min(RANK_MAX) as u8);
+            self.cells.push(Cell::Array { start, end: self.bytes.len(), ty, lens });
+            return true;
+        }
         let cell = match ty {
             FieldType::String => Some(self.text(text, false)),
             FieldType::Json => is_json_line(text).then(|| self.text(text, true)),
@@ -112,6 +135,42 @@ impl Cells {
         };
         self.cells.extend(cell);
         cell.is_some()
+    }
+}
+
+/// A JSON array on its way to bytes.
+struct ArrayText<'c> {
+    ty: FieldType,
+    shape: &'c Shape,
+    /// What is known of the length of each axis.
+    lens: [Option<u32>; RANK_MAX],
+    bytes: &'c mut Vec<u8>,
+}
+
+impl ArrayText<'_> {
+    /// Reads what stands within `depth` axes; none where it is no part of such an array.
+    fn read(&mut self, depth: usize, text: &str) -> Option<()> {
+        let Some(axis) = self.shape.axes().get(depth).copied() else {
+            // What JSON has no number for is a string.
+            let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            let is_special = |text: &str| text.parse::<f64>().is_ok_and(|v| !v.is_finite());
+            let text = match inner {
+                Some(inner) if is_special(inner) => inner,
+                Some(_) => return None,
+                None => text,
+            };
+            super::number::parse_number(self.ty, text)?.write_le(self.bytes);
+            return Some(());
+        };
+        let parts: Vec<&serde_json::value::RawValue> = serde_json::from_str(text).ok()?;
+        let len = u32::try_from(parts.len()).ok()?;
+        let known = self.lens.get_mut(depth)?;
+        if known.is_some_and(|known| known != len) || axis != Axis::Free && axis != Axis::Fixed(len)
+        {
+            return None;
+        }
+        *known = Some(len);
+        parts.into_iter().try_for_each(|part| self.read(depth + 1, part.get()))
     }
 }
 

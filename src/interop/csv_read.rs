@@ -87,7 +87,7 @@ impl<R: Read> CsvReader<R> {
             if let Some(spelling) = missing(&self.options, plan, text) {
                 plan.met(&spelling);
                 cells.push(crate::format::column::Value::Missing);
-            } else if !cells.parse(plan.ty, text) {
+            } else if !cells.parse(plan.ty, &plan.shape, text) {
                 return Err(plan::conflict(&self.options, at, plan, text));
             }
         }
@@ -110,13 +110,7 @@ impl<R: Read> CsvReader<R> {
         for (number, bytes) in self.record.iter().enumerate() {
             let name = text_of(&self.options, at, &format!("number {number}"), bytes)?;
             let given = self.options.given(name);
-            self.plans.push(Plan {
-                name: name.to_owned(),
-                ty: given.unwrap_or(FieldType::String),
-                given: given.is_some(),
-                missing: None,
-                spelled_otherwise: 0,
-            });
+            self.plans.push(Plan::new(name.to_owned(), given, FieldType::String));
         }
         plan::schema(&self.plans)?;
         plan::check_given(&self.options, &self.plans)

@@ -13,7 +13,7 @@ use super::guess::Guess;
 use super::options::ReadOptions;
 use super::plan::{self, Missing, Plan, RowPlace};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{FIELDS_MAX, FieldType, Value};
+use crate::format::column::{FIELDS_MAX, FieldType, Shape, Value};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -82,7 +82,11 @@ impl<R: Read> JsonlReader<R> {
                 None => plan.met(&Missing::Absent),
                 Some("null") => plan.met(&Missing::Null),
                 Some(raw) => {
-                    if !push(cells, plan.ty, raw) {
+                    let taken = match plan.shape.is_scalar() {
+                        true => push(cells, plan.ty, raw),
+                        false => cells.parse(plan.ty, &plan.shape, raw),
+                    };
+                    if !taken {
                         return Err(plan::conflict(&self.options, at, plan, raw));
                     }
                     continue;
@@ -115,7 +119,7 @@ impl<R: Read> JsonlReader<R> {
             self.sample.push_back((std::mem::take(&mut self.text), line));
         }
         // A column that comes only later can be declared by giving its type.
-        for (column, _) in &self.options.types {
+        for column in self.options.types.iter().map(|field| &field.name) {
             if !self.columns.contains_key(column) {
                 self.columns.insert(column.clone(), self.plans.len());
                 self.plans.push(plan_of(&self.options, column.clone()));
@@ -162,8 +166,7 @@ impl<R: Read> JsonlReader<R> {
 
 fn plan_of(options: &ReadOptions, name: String) -> Plan {
     let given = options.given(&name);
-    let ty = given.unwrap_or(FieldType::Json);
-    Plan { name, ty, given: given.is_some(), missing: None, spelled_otherwise: 0 }
+    Plan::new(name, given, FieldType::Json)
 }
 
 fn see(guess: &mut Guess, value: Option<&RawValue>) {
@@ -182,7 +185,7 @@ fn push(cells: &mut Cells, ty: FieldType, raw: &str) -> bool {
         let scalar = !raw.starts_with(['{', '[']);
         return scalar
             && !matches!(ty, FieldType::String | FieldType::Bytes)
-            && cells.parse(ty, raw);
+            && cells.parse(ty, &Shape::default(), raw);
     }
     // NaN and infinities have no JSON number and are exported as strings.
     let inner = raw.get(1..raw.len() - 1).filter(|inner| !inner.contains('\\'));
@@ -194,9 +197,10 @@ fn push(cells: &mut Cells, ty: FieldType, raw: &str) -> bool {
         },
     };
     match ty {
-        FieldType::String | FieldType::Bytes => cells.parse(ty, &text),
+        FieldType::String | FieldType::Bytes => cells.parse(ty, &Shape::default(), &text),
         FieldType::F32 | FieldType::F64 => {
-            text.parse::<f64>().is_ok_and(|v| !v.is_finite()) && cells.parse(ty, &text)
+            text.parse::<f64>().is_ok_and(|v| !v.is_finite())
+                && cells.parse(ty, &Shape::default(), &text)
         }
         _ => false,
     }

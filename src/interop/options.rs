@@ -1,7 +1,7 @@
 //! How input is read.
 
 use crate::error::{Error, Result};
-use crate::format::column::FieldType;
+use crate::format::column::{Field, FieldType};
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct ReadOptions {
     /// What errors call the input: a file's name.
     pub source: String,
     /// Types of columns that are given, not inferred.
-    pub types: Vec<(String, FieldType)>,
+    pub types: Vec<Field>,
     /// Texts that stand for a missing value in CSV; an earlier one wins where several occur.
     pub missing: Vec<String>,
     /// Types are inferred from so many first rows.
@@ -71,7 +71,14 @@ impl ReadOptions {
     /// Gives a column its type.
     #[must_use]
     pub fn column_type(mut self, column: impl Into<String>, ty: FieldType) -> Self {
-        self.types.push((column.into(), ty));
+        self.types.push(Field::new(column, ty));
+        self
+    }
+
+    /// Gives the column of the field's name its type and axes. Arrays are read as JSON.
+    #[must_use]
+    pub fn column_field(mut self, field: Field) -> Self {
+        self.types.push(field);
         self
     }
 
@@ -81,10 +88,10 @@ impl ReadOptions {
     /// `Invalid`, naming the option.
     pub fn check(&self) -> Result<()> {
         let mut seen = std::collections::HashSet::new();
-        if let Some((column, _)) = self.types.iter().find(|(column, _)| !seen.insert(column)) {
+        if let Some(field) = self.types.iter().find(|field| !seen.insert(&field.name)) {
             return Err(Error::invalid(
                 "import",
-                format!("--type {column:?}"),
+                format!("--type {:?}", field.name),
                 "it is given twice",
             ));
         }
@@ -97,7 +104,7 @@ impl ReadOptions {
         Ok(())
     }
 
-    pub(super) fn given(&self, column: &str) -> Option<FieldType> {
-        self.types.iter().find(|(name, _)| name == column).map(|(_, ty)| *ty)
+    pub(super) fn given(&self, column: &str) -> Option<&Field> {
+        self.types.iter().find(|field| field.name == column)
     }
 }

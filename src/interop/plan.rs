@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::options::ReadOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{Field, FieldType, Schema};
+use crate::format::column::{Field, FieldType, Schema, Shape};
 
 /// One column of the input.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct Plan {
     pub name: String,
     /// Its type.
     pub ty: FieldType,
+    /// Its axes; none for a single value in each row.
+    pub shape: Shape,
     /// Whether the caller gave the type.
     pub given: bool,
     /// How a missing value is spelled in it: the first spelling met, or none yet.
@@ -43,6 +45,22 @@ pub struct RowPlace {
 }
 
 impl Plan {
+    /// A column of which `given` is known, and else that it may be of type `ty`.
+    pub(super) fn new(name: String, given: Option<&Field>, ty: FieldType) -> Self {
+        Self {
+            name,
+            ty: given.map_or(ty, |field| field.ty),
+            shape: given.map(|field| field.shape.clone()).unwrap_or_default(),
+            given: given.is_some(),
+            missing: None,
+            spelled_otherwise: 0,
+        }
+    }
+
+    fn field(&self) -> Field {
+        Field::new(self.name.as_str(), self.ty).axes(self.shape.axes().iter().copied()).nullable()
+    }
+
     pub(super) fn met(&mut self, spelling: &Missing) {
         match &self.missing {
             None => self.missing = Some(spelling.clone()),
@@ -54,8 +72,7 @@ impl Plan {
 
 /// The schema of such columns. Any value may be missing, since a later row may lack it.
 pub fn schema(plans: &[Plan]) -> Result<Schema> {
-    let field = |plan: &Plan| Field::new(plan.name.as_str(), plan.ty).nullable();
-    Schema::new(plans.iter().map(field).collect())
+    Schema::new(plans.iter().map(Plan::field).collect())
         .map_err(|e| Error::new(ErrorKind::Input, "import", "columns", &e).with_source(e))
 }
 
@@ -78,7 +95,7 @@ pub fn wrong_at(
 
 /// A value that is not of its column's type.
 pub fn conflict(options: &ReadOptions, at: RowPlace, plan: &Plan, text: &str) -> Error {
-    let wanted = plan.ty.name();
+    let wanted = plan.field().kind();
     let origin = if plan.given {
         "as was given".to_owned()
     } else {
@@ -114,7 +131,7 @@ pub fn shortened(text: &str) -> String {
 
 /// Fails when a column has a type and is not there.
 pub fn check_given(options: &ReadOptions, plans: &[Plan]) -> Result<()> {
-    for (column, _) in &options.types {
+    for column in options.types.iter().map(|field| &field.name) {
         if !plans.iter().any(|plan| plan.name == *column) {
             let names = plans.iter().map(|plan| plan.name.as_str()).collect::<Vec<_>>().join(", ");
             let cause = format!("there is no such column; there are {:?}", shortened(&names));

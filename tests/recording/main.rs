@@ -2,6 +2,7 @@
 
 #[cfg(feature = "sim")]
 mod atomic;
+mod bits;
 #[cfg(feature = "sim")]
 mod checkpoint;
 mod chunks;

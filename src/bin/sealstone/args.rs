@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use sealstone::recording::FieldType;
+use sealstone::recording::Field;
 
 /// Where the store is, unless it is given.
 pub const STORE_VARIABLE: &str = "SEALSTONE_STORE";
@@ -200,7 +200,7 @@ pub struct ImportArgs {
     pub format: Option<FileFormat>,
     /// Give a column its type: bool, i64, f64, string, bytes (as hex), json
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = column_type)]
-    pub types: Vec<(String, FieldType)>,
+    pub types: Vec<Field>,
     /// A text that stands for a missing value in CSV; repeatable [default: NA and the empty text]
     #[arg(long = "na", value_name = "TEXT")]
     pub missing: Vec<String>,
@@ -301,11 +301,11 @@ pub fn definition() -> clap::Command {
     Cli::command()
 }
 
-fn column_type(text: &str) -> Result<(String, FieldType), String> {
+fn column_type(text: &str) -> Result<Field, String> {
     let Some((column, ty)) = text.rsplit_once('=') else {
         return Err("give COLUMN=TYPE".to_owned());
     };
-    Ok((column.to_owned(), FieldType::from_name(ty).map_err(|e| e.cause().to_owned())?))
+    Field::of_kind(column, ty).map_err(|e| e.cause().to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

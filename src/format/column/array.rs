@@ -114,7 +114,7 @@ impl<'a> Array<'a> {
         Self { lens, rank, elements: T::elements(elements) }
     }
 
-    pub(super) fn of_parts((lens, rank): ([u32; RANK_MAX], u8), elements: Elements<'a>) -> Self {
+    pub(crate) fn of_parts((lens, rank): ([u32; RANK_MAX], u8), elements: Elements<'a>) -> Self {
         Self { lens, rank, elements }
     }
 

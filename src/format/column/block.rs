@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use super::axes::Shape;
 use super::compress::Compressor;
 use super::data::Data;
 use super::number::Bits;
@@ -28,7 +29,7 @@ pub const CHUNK_RAW_BYTES_MAX: u64 = 1 << 30;
 /// A single value longer than a block is stored at most so many times smaller than it is.
 pub(super) const LONE_VALUE_RATIO_MAX: usize = 256;
 
-/// How a block is stored. Tag 7 is kept for pco.
+/// How a block is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockCodec {
     /// The raw form.
@@ -45,11 +46,13 @@ pub enum BlockCodec {
     Delta2 = 5,
     /// The same, of third differences.
     Delta3 = 6,
+    /// pco of numbers of two bytes and more, behind flags and lengths in raw form.
+    Pco = 7,
 }
 
 impl BlockCodec {
     /// Every codec, in the order of their tags.
-    pub const ALL: [BlockCodec; 7] = [
+    pub const ALL: [BlockCodec; 8] = [
         Self::Raw,
         Self::Constant,
         Self::Zstd,
@@ -57,6 +60,7 @@ impl BlockCodec {
         Self::Delta1,
         Self::Delta2,
         Self::Delta3,
+        Self::Pco,
     ];
 
     /// Its tag on disk.
@@ -85,10 +89,35 @@ impl BlockCodec {
     }
 }
 
+/// How a block is stored, as its tag on disk says: the codec in the lower four bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Coding {
+    pub codec: BlockCodec,
+    /// Elements of arrays: all first ones, row by row, then all second ones.
+    pub is_transposed: bool,
+}
+
+impl Coding {
+    const TRANSPOSED: u8 = 0x10;
+
+    pub fn of(codec: BlockCodec) -> Self {
+        Self { codec, is_transposed: false }
+    }
+
+    pub fn tag(self) -> u8 {
+        self.codec.tag() | if self.is_transposed { Self::TRANSPOSED } else { 0 }
+    }
+
+    pub fn from_tag(tag: u8) -> Option<Self> {
+        let is_transposed = tag & Self::TRANSPOSED != 0;
+        Some(Self { codec: BlockCodec::from_tag(tag & !Self::TRANSPOSED)?, is_transposed })
+    }
+}
+
 /// An encoded block and what is known of its rows.
 #[derive(Debug)]
 pub struct Encoded {
-    pub codec: BlockCodec,
+    pub coding: Coding,
     pub bytes: Vec<u8>,
     pub raw_len: usize,
     pub missing: usize,
@@ -135,48 +164,72 @@ pub fn encode(column: &Column, rows: Range<usize>, zstd: &mut Compressor) -> Res
     let plain = fill(column, rows.clone());
     let raw_len = presence.len() + plain.raw_len();
     let (nan, bounds) = statistics(column, rows.clone());
-    let done = |codec, bytes| Ok(Encoded { codec, bytes, raw_len, missing, nan, bounds });
+    let done = |coding, bytes| Ok(Encoded { coding, bytes, raw_len, missing, nan, bounds });
 
     if missing == rows.len() {
-        return done(BlockCodec::Constant, Vec::new());
+        return done(Coding::of(BlockCodec::Constant), Vec::new());
     }
     let constant = if missing == 0 && rows.len() > 1 { plain.constant(rows.len()) } else { None };
     if let Some(value) = constant {
-        return done(BlockCodec::Constant, value);
+        return done(Coding::of(BlockCodec::Constant), value);
     }
-    let codec = choose(&plain, zstd)?;
-    if codec != BlockCodec::Raw {
-        let mut body = presence.clone();
-        plain.write(codec, &mut body);
-        let stored = zstd.compress(&body)?;
-        let lone = raw_len > BLOCK_RAW_BYTES && raw_len / LONE_VALUE_RATIO_MAX > stored.len();
-        if stored.len() < raw_len && !lone {
-            return done(codec, stored);
+    let coding = choose(&plain, zstd)?;
+    if coding.codec != BlockCodec::Raw {
+        let stored = match coding.is_transposed {
+            true => stored(&plain.transposed(), coding.codec, &presence, zstd)?,
+            false => stored(&plain, coding.codec, &presence, zstd)?,
+        };
+        let gains = |stored: &Vec<u8>| {
+            let lone = raw_len > BLOCK_RAW_BYTES && raw_len / LONE_VALUE_RATIO_MAX > stored.len();
+            stored.len() < raw_len && !lone
+        };
+        if let Some(stored) = stored.filter(gains) {
+            return done(coding, stored);
         }
     }
     let mut body = presence;
     plain.write(BlockCodec::Raw, &mut body);
-    done(BlockCodec::Raw, body)
+    done(Coding::of(BlockCodec::Raw), body)
 }
 
-/// The codec that makes the sample smallest; raw where none gains a sixteenth.
-fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<BlockCodec> {
+/// What is stored of a block by a codec; nothing where pco does not take it.
+pub(super) fn stored(
+    plain: &Plain<'_>,
+    codec: BlockCodec,
+    presence: &[u8],
+    zstd: &mut Compressor,
+) -> Result<Option<Vec<u8>>> {
+    let mut body = presence.to_vec();
+    if codec == BlockCodec::Pco {
+        let Some(numbers) = plain.pco(plain.best_order(zstd)?) else { return Ok(None) };
+        plain.write_lens(codec, &mut body);
+        body.extend_from_slice(&numbers);
+        return Ok(Some(body));
+    }
+    plain.write(codec, &mut body);
+    Ok(Some(if codec == BlockCodec::Raw { body } else { zstd.compress(&body)? }))
+}
+
+/// The codec that makes a sample smallest; raw where none gains a sixteenth.
+fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<Coding> {
     let sample = plain.sample();
     let raw_len = sample.raw_len();
-    let mut best = (BlockCodec::Raw, raw_len - raw_len / 16);
-    let mut body = Vec::with_capacity(raw_len);
-    for codec in plain.candidates() {
-        body.clear();
-        sample.write(*codec, &mut body);
-        let len = zstd.compress(&body)?.len();
-        if len < best.1 {
-            best = (*codec, len);
+    let mut best = (Coding::of(BlockCodec::Raw), raw_len - raw_len / 16);
+    let across = plain.sample_across();
+    for (sample, is_transposed) in [(Some(&sample), false), (across.as_ref(), true)] {
+        let Some(sample) = sample else { continue };
+        for (codec, len) in sample.try_all(zstd)? {
+            // Samples may differ in length.
+            let len = len * raw_len / sample.raw_len().max(1);
+            if len < best.1 {
+                best = (Coding { codec, is_transposed }, len);
+            }
         }
     }
     Ok(best.0)
 }
 
-fn bits(rows: Range<usize>, column: &Column) -> Vec<u8> {
+pub(super) fn bits(rows: Range<usize>, column: &Column) -> Vec<u8> {
     let mut packed = Vec::with_capacity(rows.len().div_ceil(8));
     pack(rows.map(|at| column.is_present(at)), &mut packed);
     packed
@@ -270,8 +323,15 @@ pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Flags> {
 }
 
 /// Whether a column of this type can be stored so.
-pub(super) fn suits(codec: BlockCodec, ty: FieldType, is_scalar: bool) -> bool {
-    match codec {
+pub(super) fn suits(coding: Coding, ty: FieldType, shape: &Shape) -> bool {
+    let is_scalar = shape.is_scalar();
+    let in_rows = shape.fixed_len().is_some() && !is_scalar && ty.width() > 0;
+    if coding.is_transposed && (!in_rows || ty == FieldType::Bool) {
+        return false;
+    }
+    match coding.codec {
+        BlockCodec::Raw | BlockCodec::Constant if coding.is_transposed => false,
+        BlockCodec::Pco => ty.width() > 1,
         BlockCodec::Raw | BlockCodec::Constant | BlockCodec::Zstd => true,
         BlockCodec::ShuffleZstd => ty != FieldType::Bool || !is_scalar,
         _ => ty.is_number() && ty != FieldType::Bool,

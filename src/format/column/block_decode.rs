@@ -5,13 +5,15 @@ use std::borrow::Cow;
 
 use super::axes::{RANK_MAX, Shape, count_of};
 use super::block::{
-    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, suits,
-    unpack,
+    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, Coding, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX,
+    suits, unpack,
 };
 use super::compress::decompress;
 use super::data::Data;
 use super::number::Bits;
+use super::numeric::Binned;
 use super::parts::{Blob, Flags};
+use super::plain::Kind;
 use super::transform::{self, Word};
 use super::value::FieldType;
 use super::values::{Column, Extents};
@@ -22,7 +24,7 @@ use crate::error::{Error, Result};
 pub struct Said<'a> {
     pub ty: FieldType,
     pub shape: &'a Shape,
-    pub codec: BlockCodec,
+    pub coding: Coding,
     pub rows: usize,
     pub missing: usize,
     pub raw_len: usize,
@@ -31,14 +33,14 @@ pub struct Said<'a> {
 /// Decodes a block.
 pub fn decode(said: Said<'_>, stored: &[u8]) -> Result<Column> {
     admit(said, stored.len())?;
-    if said.codec == BlockCodec::Constant {
+    if said.coding.codec == BlockCodec::Constant {
         return constant(said, stored);
     }
-    let raw = match said.codec {
-        BlockCodec::Raw => Cow::Borrowed(stored),
+    let raw = match said.coding.codec {
+        BlockCodec::Raw | BlockCodec::Pco => Cow::Borrowed(stored),
         _ => Cow::Owned(decompress(stored, said.raw_len)?),
     };
-    if raw.len() != said.raw_len {
+    if said.coding.codec != BlockCodec::Pco && raw.len() != said.raw_len {
         return wrong(format!("{} bytes instead of {}", raw.len(), said.raw_len));
     }
     parse(said, &raw)
@@ -49,8 +51,8 @@ fn admit(said: Said<'_>, stored_len: usize) -> Result<()> {
     if said.rows == 0 || said.rows > BLOCK_ROWS_MAX || said.missing > said.rows {
         return wrong(format!("{} rows, {} of them missing", said.rows, said.missing));
     }
-    if !suits(said.codec, said.ty, said.shape.is_scalar()) {
-        return wrong(format!("codec {:?} does not suit {}", said.codec, said.ty.name()));
+    if !suits(said.coding, said.ty, said.shape) {
+        return wrong(format!("codec {:?} does not suit {}", said.coding, said.ty.name()));
     }
     let usual = BLOCK_RAW_BYTES + BLOCK_ROWS_MAX / 8;
     let lone = said.rows == 1
@@ -109,7 +111,7 @@ fn extents<'b>(
     let Some((lens, bytes)) = bytes.split_at_checked(said.rows * count * 4) else {
         return wrong(format!("{} bytes for the lengths of {} rows", bytes.len(), said.rows));
     };
-    let free = lens_of(lens, said.codec);
+    let free = lens_of(lens, said.coding.codec);
     let mut ends = Vec::with_capacity(said.rows);
     let mut end = 0usize;
     for at in 0..said.rows {
@@ -160,7 +162,7 @@ fn constant(said: Said<'_>, stored: &[u8]) -> Result<Column> {
         column.data = Data::Blob(checked_text(said.ty, blob)?);
         return Ok(column);
     }
-    let one = Said { codec: BlockCodec::Raw, rows: 1, raw_len: stored.len(), ..said };
+    let one = Said { coding: Coding::of(BlockCodec::Raw), rows: 1, raw_len: stored.len(), ..said };
     let first = parse(one, stored)?;
     let elements = first.data.len();
     let raw_len = match said.ty {
@@ -186,7 +188,7 @@ fn numbers(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Data> {
     macro_rules! of {
         ($($variant:ident)*) => {
             match said.ty {
-                $(FieldType::$variant => Data::$variant(words(bytes, count, said.codec)?),)*
+                $(FieldType::$variant => Data::$variant(words(bytes, count, said)?),)*
                 FieldType::Bool => match unpack(bytes, count) {
                     Some(flags) => Data::Bool((0..count).map(|at| flags.get(at)).collect()),
                     None => return wrong(format!("{} bytes for {count} bits", bytes.len())),
@@ -198,23 +200,44 @@ fn numbers(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Data> {
     Ok(of!(I8 I16 I32 I64 U8 U16 U32 U64 F32 F64))
 }
 
-fn words<T: Bits>(bytes: &[u8], count: usize, codec: BlockCodec) -> Result<Vec<T>> {
-    if count.checked_mul(T::Word::BYTES) != Some(bytes.len()) {
+fn words<T: Bits>(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Vec<T>> {
+    let codec = said.coding.codec;
+    let len = count.checked_mul(T::Word::BYTES);
+    let words = if codec == BlockCodec::Pco {
+        // P9: the raw length bounds the count, and `admit` has bounded the raw length.
+        let flags = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
+        let before = flags + 4 * said.rows * said.shape.free_count();
+        if len.and_then(|len| len.checked_add(before)) != Some(said.raw_len) {
+            return wrong(format!("{count} values in {} raw bytes", said.raw_len));
+        }
+        T::Word::expand(bytes, count, T::KIND)?
+    } else if len != Some(bytes.len()) {
         return wrong(format!("{} bytes for {count} values", bytes.len()));
+    } else if codec.has_planes() {
+        unplane::<T>(bytes, codec.delta_order())
+    } else {
+        transform::unplain(bytes)
+    };
+    if said.coding.is_transposed {
+        // Whole rows: their lengths are fixed.
+        let row = said.shape.fixed_len().map_or(1, |len| len.max(1)) as usize;
+        let rows = words.len() / row;
+        let places = (0..rows * row).map(|at| at % row * rows + at / row);
+        return Ok(places.filter_map(|at| words.get(at)).map(|w| T::of_word(*w)).collect());
     }
-    if !codec.has_planes() {
-        return Ok(transform::unplain(bytes).into_iter().map(T::of_word).collect());
-    }
+    Ok(words.into_iter().map(T::of_word).collect())
+}
+
+fn unplane<T: Bits>(bytes: &[u8], order: u8) -> Vec<T::Word> {
     let mut words: Vec<T::Word> = transform::unshuffle(bytes);
-    let order = codec.delta_order();
     if order > 0 {
         words.iter_mut().for_each(|w| *w = w.unzigzag());
         transform::undelta(&mut words, order);
-        if T::IS_FLOAT {
+        if T::KIND == Kind::Float {
             words.iter_mut().for_each(|w| *w = w.unordered());
         }
     }
-    Ok(words.into_iter().map(T::of_word).collect())
+    words
 }
 
 fn lens_of(bytes: &[u8], codec: BlockCodec) -> Vec<u32> {
@@ -228,7 +251,7 @@ fn blob(bytes: &[u8], said: Said<'_>) -> Result<Blob> {
     };
     let mut ends = Vec::with_capacity(rows);
     let mut end = 0usize;
-    for len in lens_of(lens, said.codec) {
+    for len in lens_of(lens, said.coding.codec) {
         end = end.saturating_add(len as usize);
         ends.push(end);
     }

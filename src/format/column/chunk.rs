@@ -274,7 +274,7 @@ impl ChunkBuilder {
                     missing: encoded.missing as u32,
                     nan: encoded.nan as u32,
                     bounds: encoded.bounds,
-                    codec: encoded.codec.tag(),
+                    codec: encoded.coding.tag(),
                     offset: content.len() as u64,
                     stored_len: encoded.bytes.len() as u32,
                     raw_len: encoded.raw_len as u32,

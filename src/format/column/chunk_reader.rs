@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::axes::Shape;
-use super::block::{BlockCodec, CHUNK_RAW_BYTES_MAX};
+use super::block::{BlockCodec, CHUNK_RAW_BYTES_MAX, Coding};
 use super::block_decode::{self, Said};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
 use super::schema::Schema;
@@ -53,6 +53,8 @@ pub struct BlockInfo {
     pub bounds: Option<(u64, u64)>,
     /// How it is stored.
     pub codec: BlockCodec,
+    /// Whether elements of arrays stand beside those of the next record instead of their own.
+    pub is_transposed: bool,
     /// Bytes stored.
     pub stored_len: u64,
     /// Bytes before encoding.
@@ -343,14 +345,14 @@ impl Chunk {
         if checksum(&stored) != block.checksum {
             return Err(Error::damage("read", place(), "the block's checksum does not fit"));
         }
-        let Some(codec) = BlockCodec::from_tag(block.codec) else {
+        let Some(coding) = Coding::from_tag(block.codec) else {
             let cause = format!("codec {} is of a newer release", block.codec);
             return Err(Error::new(ErrorKind::NewerFormat, "read", place(), cause));
         };
         let said = Said {
             ty,
             shape,
-            codec,
+            coding,
             rows: block.rows as usize,
             missing: block.missing as usize,
             raw_len: block.raw_len as usize,
@@ -368,6 +370,7 @@ fn times_of(bits: Option<(u64, u64)>) -> Option<(f64, f64)> {
 }
 
 fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
+    let coding = Coding::from_tag(row.codec)?;
     Some(BlockInfo {
         column,
         rows: row.first_row..row.first_row + u64::from(row.rows),
@@ -376,7 +379,8 @@ fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
         missing: u64::from(row.missing),
         nan: u64::from(row.nan),
         bounds: row.bounds,
-        codec: BlockCodec::from_tag(row.codec)?,
+        codec: coding.codec,
+        is_transposed: coding.is_transposed,
         stored_len: u64::from(row.stored_len),
         raw_len: u64::from(row.raw_len),
     })

@@ -6,7 +6,7 @@
 //!   row_payload       a record as the journal keeps it     row_encoder   the same, value by value
 //!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
 //!   block, block_decode   some rows of one column, one codec
-//!   plain, transform, compress   what codecs are given and do
+//!   plain, transform, compress, numeric   what codecs are given and do
 //! ```
 //!
 //! - Equal records give equal bytes: no clock, no id, one pinned zstd level.
@@ -19,11 +19,14 @@ mod block;
 mod block_decode;
 mod chunk;
 mod chunk_reader;
+#[cfg(test)]
+mod codings;
 mod compress;
 mod data;
 #[cfg(test)]
 mod hostile;
 mod number;
+mod numeric;
 mod parts;
 mod plain;
 mod row_encoder;

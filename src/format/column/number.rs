@@ -4,6 +4,8 @@ use std::fmt::Debug;
 
 use super::array::Elements;
 use super::data::Data;
+use super::numeric::Binned;
+use super::plain::Kind;
 use super::transform::Word;
 use super::value::{FieldType, Value};
 
@@ -61,9 +63,8 @@ for_each_number!(numbers);
 
 /// A number that is stored as a word of its own width: any but `bool`.
 pub(super) trait Bits: Number {
-    type Word: Word;
-    /// Whether words must be mapped to sort as the numbers do, wrapping differences aside.
-    const IS_FLOAT: bool;
+    type Word: Binned;
+    const KIND: Kind;
     /// Sorts as the number does; a float by totalOrder.
     fn key(self) -> Self::Word;
     /// As 64 bits: integers by their value, floats by their own bits.
@@ -77,7 +78,7 @@ macro_rules! integers {
     ($($ty:ty, $word:ty, $signed:literal;)*) => {$(
         impl Bits for $ty {
             type Word = $word;
-            const IS_FLOAT: bool = false;
+            const KIND: Kind = if $signed { Kind::Signed } else { Kind::Unsigned };
             fn key(self) -> $word {
                 let sign: $word = if $signed { 1 << (<$word>::BITS - 1) } else { 0 };
                 self as $word ^ sign
@@ -106,7 +107,7 @@ macro_rules! floats {
     ($($ty:ty, $word:ty;)*) => {$(
         impl Bits for $ty {
             type Word = $word;
-            const IS_FLOAT: bool = true;
+            const KIND: Kind = Kind::Float;
             fn key(self) -> $word {
                 self.to_bits().ordered()
             }

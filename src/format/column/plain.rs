@@ -3,21 +3,34 @@
 use std::ops::Range;
 
 use super::block::{BlockCodec, pack};
+use super::compress::Compressor;
 use super::data::Data;
 use super::number::Bits;
-use super::transform::{self, Word};
+use super::numeric::Binned;
+use super::transform;
 use super::values::Column;
+use crate::error::Result;
 
 /// Codecs are tried on this many windows of so many rows.
 const SAMPLE_WINDOWS: usize = 4;
 const SAMPLE_WINDOW_ROWS: usize = 256;
 const SAMPLE_BLOB_BYTES: usize = 16 << 10;
+/// pco has to gain more than one part in so many over the best of the others.
+const PCO_GAIN_SHARE: usize = 16;
+
+/// What the bits of a word are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+}
 
 /// Numbers as words.
 #[derive(Debug)]
 pub struct Words<W> {
     words: Vec<W>,
-    is_float: bool,
+    kind: Kind,
 }
 
 /// The elements of a block.
@@ -51,6 +64,8 @@ pub struct Plain<'a> {
     /// Of text and bytes, or of the free axes of arrays.
     lens: Vec<u32>,
     body: Body<'a>,
+    /// How many elements each row has, where that is fixed and more than one.
+    per_row: Option<usize>,
 }
 
 impl Plain<'_> {
@@ -80,19 +95,63 @@ impl Plain<'_> {
 
     /// Appends the form that `codec` hands to zstd, or stores.
     pub fn write(&self, codec: BlockCodec, into: &mut Vec<u8>) {
-        if codec.has_planes() {
-            transform::shuffle(&self.lens, into);
-        } else {
-            transform::plain(&self.lens, into);
-        }
+        self.write_lens(codec, into);
         with_body!(&self.body,
             w => w.write(codec, into),
             bits => pack(bits.iter().copied(), into),
             bytes => into.extend_from_slice(bytes));
     }
 
-    /// The codecs worth a try.
-    pub fn candidates(&self) -> &'static [BlockCodec] {
+    /// Appends the lengths alone.
+    pub fn write_lens(&self, codec: BlockCodec, into: &mut Vec<u8>) {
+        if codec.has_planes() {
+            transform::shuffle(&self.lens, into);
+        } else {
+            transform::plain(&self.lens, into);
+        }
+    }
+
+    /// The numbers as pco stores them, if it does.
+    pub fn pco(&self, order: u8) -> Option<Vec<u8>> {
+        with_body!(&self.body, w => w.pco(order), _bits => None, _bytes => None)
+    }
+
+    /// How often differences are best taken.
+    pub fn best_order(&self, zstd: &mut Compressor) -> Result<u8> {
+        let tried = self.sample().try_zstd(zstd)?;
+        let best = tried.iter().min_by_key(|(_, len)| *len);
+        Ok(best.map_or(0, |(codec, _)| codec.delta_order()))
+    }
+
+    /// The length that each codec worth a try would store.
+    pub fn try_all(&self, zstd: &mut Compressor) -> Result<Vec<(BlockCodec, usize)>> {
+        let mut tried = self.try_zstd(zstd)?;
+        let best = tried.iter().min_by_key(|(_, len)| *len).copied();
+        if let Some((codec, len)) = best
+            && let Some(numbers) = self.pco(codec.delta_order())
+        {
+            let pco = numbers.len() + 4 * self.lens.len();
+            // It takes longer than the others, so it has to be worth it.
+            if pco + len / PCO_GAIN_SHARE < len {
+                tried.push((BlockCodec::Pco, pco));
+            }
+        }
+        Ok(tried)
+    }
+
+    fn try_zstd(&self, zstd: &mut Compressor) -> Result<Vec<(BlockCodec, usize)>> {
+        let mut body = Vec::with_capacity(self.raw_len());
+        let mut tried = Vec::new();
+        for codec in self.candidates() {
+            body.clear();
+            self.write(*codec, &mut body);
+            tried.push((*codec, zstd.compress(&body)?.len()));
+        }
+        Ok(tried)
+    }
+
+    /// The codecs of zstd worth a try.
+    fn candidates(&self) -> &'static [BlockCodec] {
         use BlockCodec::{Delta1, Delta2, Delta3, ShuffleZstd, Zstd};
         match &self.body {
             Body::W8(_) => &[Zstd, Delta1, Delta2],
@@ -102,6 +161,47 @@ impl Plain<'_> {
             Body::Bits(_) if self.lens.is_empty() => &[Zstd],
             Body::Bits(_) | Body::Bytes(_) => &[Zstd, ShuffleZstd],
         }
+    }
+
+    /// The same with all first elements of rows in front, then all second ones.
+    pub fn transposed(&self) -> Plain<'_> {
+        let row = self.per_row.unwrap_or(1);
+        self.numbers(|len| {
+            let rows = len / row;
+            (0..len).map(|at| at % rows * row + at / rows).collect()
+        })
+    }
+
+    /// A part of [`Plain::transposed`] that stands for the whole; none where there is nothing to
+    /// transpose.
+    pub fn sample_across(&self) -> Option<Plain<'_>> {
+        let row = self.per_row?;
+        let len = with_body!(&self.body, w => w.words.len(), _bits => 0, _bytes => 0);
+        let rows = len / row;
+        if rows < 2 {
+            return None;
+        }
+        let run = rows.min(SAMPLE_WINDOW_ROWS);
+        let elements = (SAMPLE_WINDOWS * SAMPLE_WINDOW_ROWS / run).clamp(1, row);
+        Some(self.numbers(|_| {
+            let element = |number: usize| number * row / elements;
+            let places =
+                (0..elements).flat_map(|number| (0..run).map(move |at| at * row + element(number)));
+            places.collect()
+        }))
+    }
+
+    /// The numbers at some places.
+    fn numbers(&self, places: impl FnOnce(usize) -> Vec<usize>) -> Plain<'_> {
+        let body = match &self.body {
+            Body::W8(w) => Body::W8(w.at(&places(w.words.len()))),
+            Body::W16(w) => Body::W16(w.at(&places(w.words.len()))),
+            Body::W32(w) => Body::W32(w.at(&places(w.words.len()))),
+            Body::W64(w) => Body::W64(w.at(&places(w.words.len()))),
+            Body::Bits(bits) => Body::Bits(bits.clone()),
+            Body::Bytes(bytes) => Body::Bytes(bytes),
+        };
+        Plain { lens: Vec::new(), body, per_row: None }
     }
 
     /// A part that stands for the whole. Of arrays with free axes their lengths are not in it.
@@ -122,10 +222,11 @@ impl Plain<'_> {
                     (rows, end) = (rows + 1, end + len);
                 }
                 let lens = self.lens.iter().take(rows).copied().collect();
-                return Plain { lens, body: Body::Bytes(bytes.get(..end).unwrap_or(bytes)) };
+                let body = Body::Bytes(bytes.get(..end).unwrap_or(bytes));
+                return Plain { lens, body, per_row: None };
             }
         };
-        Plain { lens, body }
+        Plain { lens, body, per_row: None }
     }
 }
 
@@ -138,7 +239,7 @@ fn repeated<T: PartialEq>(values: &[T], rows: usize) -> Option<&[T]> {
     (is_even && equal).then_some(first)
 }
 
-impl<W: Word> Words<W> {
+impl<W: Binned> Words<W> {
     fn raw_len(&self) -> usize {
         self.words.len() * W::BYTES
     }
@@ -148,7 +249,7 @@ impl<W: Word> Words<W> {
             0 if codec == BlockCodec::ShuffleZstd => transform::shuffle(&self.words, into),
             0 => transform::plain(&self.words, into),
             order => {
-                let map = |w: &W| if self.is_float { w.ordered() } else { *w };
+                let map = |w: &W| if self.kind == Kind::Float { w.ordered() } else { *w };
                 let mut mapped: Vec<W> = self.words.iter().map(map).collect();
                 transform::delta(&mut mapped, order);
                 mapped.iter_mut().for_each(|w| *w = w.zigzag());
@@ -169,7 +270,16 @@ impl<W: Word> Words<W> {
                 part.extend_from_slice(&words[from..from + SAMPLE_WINDOW_ROWS]);
             }
         }
-        Self { words: part, is_float: self.is_float }
+        Self { words: part, kind: self.kind }
+    }
+
+    fn pco(&self, order: u8) -> Option<Vec<u8>> {
+        W::compress(&self.words, self.kind, order)
+    }
+
+    fn at(&self, places: &[usize]) -> Self {
+        let words = places.iter().filter_map(|at| self.words.get(*at).copied());
+        Self { words: words.collect(), kind: self.kind }
     }
 }
 
@@ -190,12 +300,13 @@ pub fn fill(column: &Column, rows: Range<usize>) -> Plain<'_> {
     let count = column.shape.free_count();
     let free = column.extents.as_ref().map_or(&[][..], |extents| &extents.free);
     let lens = free.get(rows.start * count..rows.end * count).unwrap_or(&[]).to_vec();
-    Plain { lens, body }
+    let per_row = column.shape.fixed_len().and_then(|len| usize::try_from(len).ok());
+    Plain { lens, body, per_row: per_row.filter(|len| *len > 1) }
 }
 
 fn words<T: Bits>(column: &Column, rows: Range<usize>, values: &[T]) -> Words<T::Word> {
     let words = filled(column, rows, values).into_iter().map(T::word).collect();
-    Words { words, is_float: T::IS_FLOAT }
+    Words { words, kind: T::KIND }
 }
 
 fn blobs<'a>((ends, bytes): (&[usize], &'a [u8]), rows: Range<usize>) -> Plain<'a> {
@@ -206,7 +317,7 @@ fn blobs<'a>((ends, bytes): (&[usize], &'a [u8]), rows: Range<usize>) -> Plain<'
         lens.push((end - from) as u32);
         from = *end;
     }
-    Plain { lens, body: Body::Bytes(&bytes[start..from]) }
+    Plain { lens, body: Body::Bytes(&bytes[start..from]), per_row: None }
 }
 
 /// The elements, where missing numbers repeat the row before, so that they cost next to nothing.

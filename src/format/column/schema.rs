@@ -118,6 +118,29 @@ impl Field {
         self.label("description", text)
     }
 
+    /// A field called `name` of what [`Field::kind`] says.
+    ///
+    /// # Errors
+    /// `Invalid` for anything else, and for an opaque type, which a name does not tell.
+    pub fn of_kind(name: impl Into<String>, kind: &str) -> Result<Self> {
+        let (ty, axes) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
+            Some((ty, axes)) => (ty, axes.split(',').map(str::trim).collect()),
+            None => (kind, Vec::new()),
+        };
+        let axis = |text: &str| match text {
+            "_" => Some(Axis::Free),
+            text => text.parse().ok().map(Axis::Fixed),
+        };
+        let ty = FieldType::from_name(ty)?;
+        let refused = |cause: String| Error::invalid("parse", "type", cause);
+        let Some(axes) = axes.into_iter().map(axis).collect::<Option<Vec<Axis>>>() else {
+            return Err(refused(format!("{kind:?} has an axis that is neither a length nor _")));
+        };
+        let field = Self::new(name, ty).axes(axes);
+        field.check().map_err(refused)?;
+        Ok(field)
+    }
+
     /// What it holds, as `f64` or `u8[3, _]`.
     pub fn kind(&self) -> String {
         format!("{}{}", self.ty.name(), self.shape)
@@ -419,6 +442,22 @@ mod tests {
             text(vec![Field::new("a", FieldType::Json).ragged(1)]).contains("no arrays of json")
         );
         assert!(text(vec![Field::new("a", FieldType::Opaque)]).contains("Field::opaque"));
+    }
+
+    /// Is what a field says of itself understood again?
+    #[test]
+    fn kinds_are_read_as_they_are_said() {
+        for field in [
+            Field::new("x", FieldType::U16),
+            Field::new("x", FieldType::F32).array([3, 4]),
+            Field::new("x", FieldType::Bool).axes([Axis::Free, Axis::Fixed(2)]),
+        ] {
+            assert_eq!(Field::of_kind("x", &field.kind()).unwrap(), field);
+        }
+        assert!(Field::of_kind("x", "f32[3,_]").is_ok());
+        for wrong in ["f32[", "f32[]", "f32[-1]", "f32[0]", "json[2]", "opaque", "float", "f32]"] {
+            assert!(Field::of_kind("x", wrong).is_err(), "{wrong}");
+        }
     }
 
     /// Does a wrong record name the field?

@@ -291,7 +291,7 @@ impl Value<'_> {
     }
 
     /// Appends its little-endian bytes: numbers alone, others behind their length.
-    pub(super) fn write_le(&self, into: &mut Vec<u8>) {
+    pub(crate) fn write_le(&self, into: &mut Vec<u8>) {
         match self {
             Self::Missing => {}
             Self::Bool(v) => into.push(u8::from(*v)),
