@@ -595,3 +595,49 @@ fn a_store_is_packed_and_unpacked_and_every_command_opens_it() {
     assert_code(&run(&["pack", &back, &store]), 1);
     assert_code(&run(&["unpack", &store, &home.text("no.stone")]), 2);
 }
+
+/// Does `follow` print each record once and the end, for people and for programs?
+#[test]
+fn follow_prints_what_is_there_and_ends() {
+    let home = Home::new();
+    let store = home.weather();
+    let output = run(&["follow", &store, "w", "--json"]);
+    assert_code(&output, 0);
+    let told = messages(&output);
+    let records = told.iter().filter(|one| one["message_type"] == "record").count();
+    assert_eq!(records, 26_115);
+    assert_eq!(told.last().unwrap()["message_type"], "ended");
+    assert_eq!(told.last().unwrap()["status"], "complete");
+    let output = run(&["follow", &store, "w", "--no-wait", "--level", "sealed"]);
+    assert_code(&output, 0);
+    let lines = stdout(&output);
+    assert!(lines.lines().next().unwrap().starts_with("record\t"), "{lines:.200}");
+    assert_eq!(lines.lines().last(), Some("ended\tcomplete"));
+    assert_code(&run(&["follow", &store, "another"]), 1);
+    let output = run(&["events", &store, "w"]);
+    assert_code(&output, 0);
+    assert_eq!(stdout(&output), "");
+}
+
+/// Does `retire` say what would go and why, write nothing with `--dry-run`, and then do it?
+#[test]
+fn retire_shows_a_plan_before_it_is_done() {
+    let home = Home::new();
+    let store = home.weather();
+    assert_code(&run(&["retire", &store]), 2);
+    let output = run(&["retire", &store, "--keep-newest", "0", "--dry-run", "--json"]);
+    assert_code(&output, 0);
+    let plan = object(&output);
+    assert_eq!(plan["planned"][0]["name"], "w");
+    assert!(plan["now_unix_nanos"].is_i64(), "{plan}");
+    assert_eq!(plan["retired"], serde_json::json!([]));
+    let output = run(&["retire", &store, "--older-than", "1d"]);
+    assert_code(&output, 0);
+    assert!(stdout(&output).contains("0 recordings retired"), "{}", stdout(&output));
+    assert_code(&run(&["retire", &store, "another"]), 1);
+    assert_code(&run(&["retire", &store, "w", "-n"]), 0);
+    assert!(stdout(&run(&["ls", &store])).contains("w\t"), "a dry run wrote");
+    assert_code(&run(&["retire", &store, "w"]), 0);
+    assert_eq!(stdout(&run(&["ls", &store])), "");
+    assert_code(&run(&["check", &store]), 0);
+}

@@ -32,3 +32,8 @@ impl Bell {
         }
     }
 }
+
+/// Waits for `most`: for whoever holds no store, and lets others in.
+pub(crate) fn pause(most: Duration) {
+    Bell::default().wait(0, most);
+}

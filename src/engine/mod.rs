@@ -79,6 +79,7 @@ pub use condition::{Attempt, Outcome};
 pub use enter::WriteAccess;
 pub use fetch::OPEN_FILES_MAX;
 
+pub(crate) use bell::pause;
 pub use follow::FollowLevel;
 pub(crate) use follow::Follower;
 pub(crate) use follow_stream::Take;

@@ -46,7 +46,7 @@ pub(super) struct Begun {
 pub(super) fn begin(store: &Store, checked: &Checked) -> Result<Begun> {
     let name = &checked.name;
     let left = abandoned(store, name)?;
-    let created = crate::clock::wall_nanos();
+    let created = store.disk().wall_nanos();
     let write = |w: &mut Write| {
         let mut gone = Vec::new();
         if let Some((id, row)) = &left

@@ -7,7 +7,7 @@ use super::begin::add_stream;
 use super::draft::check_name;
 use super::every::Sampling;
 use super::filling::{Filling, Sealed};
-use super::remove::remove;
+use super::remove::{Expected, remove};
 use super::replace::replace;
 use super::status::set_status;
 use super::tally::ChunkLimits;
@@ -299,8 +299,12 @@ impl Bulk {
     ///
     /// # Durability
     /// Nothing of it is there when this returns; bytes are given back by reclaim.
-    pub fn discard(self) -> Result<()> {
-        remove(&self.store, &self.name, Some(self.id), "it was discarded before its end").map(drop)
+    pub fn discard(mut self) -> Result<()> {
+        // Whoever removes a recording takes its claim.
+        drop(self.claim.take());
+        let expected = Expected { id: self.id, row: None };
+        remove(&self.store, &self.name, Some(&expected), "it was discarded before its end")
+            .map(drop)
     }
 }
 

@@ -10,7 +10,7 @@ use super::reader::Recording;
 use super::recorder::Recorder;
 use crate::engine::{Store, is_kept};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{EventId, RecordingId, Sequence};
+use crate::ids::{EventId, RecordingId, Sequence, StreamId};
 use crate::manifest::{
     Cursor, EventForm, EventRow, Reading, RecordingRow, RecordingStatus, Snapshot, StreamRow, Write,
 };
@@ -270,6 +270,33 @@ fn next_id(w: &Write, recording: RecordingId) -> Result<EventId> {
             Error::new(ErrorKind::LimitExceeded, "note", place, "no number is left")
         }),
     }
+}
+
+/// For a fork: the events of `from` that were made below `cursors` become events of `to`, whose
+/// `streams` stand in the same order.
+pub(super) fn copy_events(
+    w: &mut Write,
+    from: RecordingId,
+    to: RecordingId,
+    cursors: &[Cursor],
+    streams: &[StreamId],
+) -> Result<()> {
+    let rows = w.list::<EventRow>((from, EventId(0))..=(from, EventId(u64::MAX)), usize::MAX)?;
+    for ((_, id), mut row) in rows {
+        if let Some(anchor) = row.anchor {
+            let mut there = cursors.iter().zip(streams);
+            let there = there.find(|(c, _)| c.stream == anchor.stream && anchor.end <= c.end);
+            let stands = match w.get::<StreamRow>(&anchor.stream)? {
+                Some(stream) => is_within(&anchor, &stream),
+                None => false,
+            };
+            let Some((_, stream)) = there.filter(|_| stands) else { continue };
+            let generation = w.require::<StreamRow>(stream)?.generation;
+            row.anchor = Some(Cursor { stream: *stream, generation, end: anchor.end });
+        }
+        w.put(&(to, id), &row)?;
+    }
+    Ok(())
 }
 
 /// Removes all events of `recording`.

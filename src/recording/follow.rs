@@ -13,9 +13,9 @@ use std::time::Duration;
 use super::events::{Event, events_from};
 use super::followed::Followed;
 use super::lane::Lane;
-use crate::engine::{FollowLevel, Follower, Store};
+use crate::engine::{FollowLevel, Follower, Store, pause};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{EventId, RecordingId};
+use crate::ids::{EventId, RecordingId, StoreId};
 use crate::manifest::{Reading, RecordingNameRow, RecordingRow, RecordingStatus, StreamRow};
 
 const PAUSE_MILLIS_MIN: u64 = 1;
@@ -34,6 +34,13 @@ const LOOKS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Follow {
     store: Store,
+    at: PausedFollow,
+}
+
+/// Where a follower stands, without a store: [`PausedFollow::over`] goes on.
+#[derive(Debug)]
+pub struct PausedFollow {
+    of: StoreId,
     id: RecordingId,
     name: String,
     follower: Follower,
@@ -50,8 +57,8 @@ impl Store {
     /// Follows the recording called `name` from its first record on, at [`FollowLevel::Written`].
     ///
     /// A store whose writer was killed opens for reading as a copy that keeps writers out
-    /// ([`Info::is_recovered_copy`](crate::engine::Info)): open it anew now and then, and go on with
-    /// [`Follow::over`].
+    /// ([`Info::is_recovered_copy`](crate::engine::Info)): let go of it with [`Follow::pause`], and go on
+    /// over a new opening with [`PausedFollow::over`].
     ///
     /// # Errors
     /// `NotFound`; `Damage`.
@@ -63,8 +70,8 @@ impl Store {
         };
         let row = snapshot.require::<RecordingRow>(&named.recording)?;
         drop(snapshot);
-        let mut follow = Follow {
-            store: self.clone(),
+        let at = PausedFollow {
+            of: self.id(),
             id: named.recording,
             name: name.to_owned(),
             follower: Follower::new(FollowLevel::default()),
@@ -75,6 +82,7 @@ impl Store {
             next_event: EventId(0),
             is_over: false,
         };
+        let mut follow = Follow { store: self.clone(), at };
         follow.add_streams(&row)?;
         Ok(follow)
     }
@@ -85,27 +93,19 @@ impl Follow {
     /// anew.
     #[must_use]
     pub fn level(mut self, level: FollowLevel) -> Self {
-        self.follower = Follower::new(level);
-        self.lanes.iter().for_each(|lane| self.follower.add(lane.id));
+        self.at.follower = Follower::new(level);
+        self.at.lanes.iter().for_each(|lane| self.at.follower.add(lane.id));
         self
     }
 
-    /// Goes on from where it stands over another opening of the same store.
-    ///
-    /// # Errors
-    /// `Foreign` for another store.
-    pub fn over(mut self, store: &Store) -> Result<Self> {
-        if store.id() != self.store.id() {
-            let cause = format!("it is store {}, not {}", store.id(), self.store.id());
-            return Err(Error::new(ErrorKind::Foreign, "follow", store.path().display(), cause));
-        }
-        self.store = store.clone();
-        Ok(self)
+    /// Lets go of the store, and keeps where it stands.
+    pub fn pause(self) -> PausedFollow {
+        self.at
     }
 
     /// The recording's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.at.name
     }
 
     /// What comes next, if it is there by now. What a call costs follows what is new, not how long
@@ -116,7 +116,7 @@ impl Follow {
     /// other and stay so; `Io`. The same call may be made again.
     pub fn poll(&mut self) -> Result<Option<Followed>> {
         for _ in 0..LOOKS_MAX {
-            if self.is_over {
+            if self.at.is_over {
                 return Ok(None);
             }
             if let Some(told) = self.at_hand()? {
@@ -126,7 +126,7 @@ impl Follow {
             if let Some(told) = self.at_hand()? {
                 return Ok(Some(told));
             }
-            if !self.follower.is_behind() {
+            if !self.at.follower.is_behind() {
                 return Ok(self.ended());
             }
         }
@@ -140,96 +140,116 @@ impl Follow {
     pub fn next_event(&mut self, timeout: Duration) -> Result<Option<Followed>> {
         let disk = self.store.disk();
         let (began, most) = (disk.monotonic_nanos(), timeout.as_nanos());
-        let mut pause = PAUSE_MILLIS_MIN;
+        let mut millis = PAUSE_MILLIS_MIN;
         loop {
             let heard = self.store.rings();
             if let Some(told) = self.poll()? {
                 return Ok(Some(told));
             }
             let waited = u128::from(disk.monotonic_nanos().saturating_sub(began));
-            if self.is_over || waited >= most {
+            if self.at.is_over || waited >= most {
                 return Ok(None);
             }
             let left = Duration::from_nanos(u64::try_from(most - waited).unwrap_or(u64::MAX));
-            self.store.wait_for_ring(heard, left.min(Duration::from_millis(pause)));
-            pause = (pause * 2).min(PAUSE_MILLIS_MAX);
+            self.store.wait_for_ring(heard, left.min(Duration::from_millis(millis)));
+            millis = (millis * 2).min(PAUSE_MILLIS_MAX);
         }
     }
 
     /// What was read ahead; the stream of the lowest iteration first, and an event behind the records
     /// of its iteration.
     fn at_hand(&mut self) -> Result<Option<Followed>> {
-        let share = AHEAD_BYTES / (self.lanes.len().max(1) as u64);
+        let share = AHEAD_BYTES / (self.at.lanes.len().max(1) as u64);
         let share = share.clamp(*SHARE_BYTES.start(), *SHARE_BYTES.end());
-        for lane in &mut self.lanes {
-            if self.first.is_empty() {
-                self.first.extend(lane.sealed(&self.follower));
+        for lane in &mut self.at.lanes {
+            if self.at.first.is_empty() {
+                self.at.first.extend(lane.sealed(&self.at.follower));
             }
-            while self.first.is_empty()
-                && let Some(told) = lane.fill(&self.store, &mut self.follower, share)?
+            while self.at.first.is_empty()
+                && let Some(told) = lane.fill(&self.store, &mut self.at.follower, share)?
             {
-                self.first.push_back(told);
+                self.at.first.push_back(told);
             }
         }
-        if let Some(told) = self.first.pop_front() {
+        if let Some(told) = self.at.first.pop_front() {
             return Ok(Some(told));
         }
-        let heads = self.lanes.iter().enumerate();
+        let heads = self.at.lanes.iter().enumerate();
         let next = heads.filter_map(|(at, lane)| lane.head().map(|head| (head, at))).min();
         let is_due = |event: &Event| next.is_none_or(|(head, _)| event.iteration() < Some(head));
-        if self.events.front().is_some_and(is_due) {
-            return Ok(self.events.pop_front().map(Followed::Event));
+        if self.at.events.front().is_some_and(is_due) {
+            return Ok(self.at.events.pop_front().map(Followed::Event));
         }
-        Ok(next.and_then(|(_, at)| self.lanes.get_mut(at)?.pop()))
+        Ok(next.and_then(|(_, at)| self.at.lanes.get_mut(at)?.pop()))
     }
 
     fn look(&mut self) -> Result<()> {
         let retired = |cause: Error| {
             let why = "it was retired while it was followed";
-            Error::new(ErrorKind::NotFound, "follow", format!("{:?}", self.name), why)
+            Error::new(ErrorKind::NotFound, "follow", format!("{:?}", self.at.name), why)
                 .with_source(cause)
         };
-        let snapshot = match self.follower.look(&self.store) {
+        let snapshot = match self.at.follower.look(&self.store) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Err(retired(e)),
             looked => looked?,
         };
-        let Some(row) = snapshot.get::<RecordingRow>(&self.id)? else {
+        let Some(row) = snapshot.get::<RecordingRow>(&self.at.id)? else {
             let cause = "its row is gone";
-            let place = format!("recording {}", self.id);
+            let place = format!("recording {}", self.at.id);
             return Err(retired(Error::new(ErrorKind::NotFound, "follow", place, cause)));
         };
-        let found = events_from(&snapshot, self.id, self.next_event)?;
+        let found = events_from(&snapshot, self.at.id, self.at.next_event)?;
         drop(snapshot);
         if let Some(last) = found.last() {
-            self.next_event = last.id().next().unwrap_or(last.id());
+            self.at.next_event = last.id().next().unwrap_or(last.id());
         }
-        self.events.extend(found);
+        self.at.events.extend(found);
         self.add_streams(&row)?;
-        self.status = row.status;
-        self.lanes.iter_mut().for_each(Lane::looked);
+        self.at.status = row.status;
+        self.at.lanes.iter_mut().for_each(Lane::looked);
         Ok(())
     }
 
     /// Streams may come to a recording in bulk.
     fn add_streams(&mut self, row: &RecordingRow) -> Result<()> {
-        if row.streams.len() == self.lanes.len() {
+        if row.streams.len() == self.at.lanes.len() {
             return Ok(());
         }
         let snapshot = self.store.snapshot()?;
-        for id in row.streams.iter().skip(self.lanes.len()) {
-            self.lanes.push(Lane::new(*id, &snapshot.require::<StreamRow>(id)?)?);
-            self.follower.add(*id);
+        for id in row.streams.iter().skip(self.at.lanes.len()) {
+            self.at.lanes.push(Lane::new(*id, &snapshot.require::<StreamRow>(id)?)?);
+            self.at.follower.add(*id);
         }
         Ok(())
     }
 
     /// Nothing came, and all was looked at.
     fn ended(&mut self) -> Option<Followed> {
-        if self.status == RecordingStatus::Running {
+        if self.at.status == RecordingStatus::Running {
             return None;
         }
-        self.is_over = true;
-        Some(Followed::Ended(self.status.clone()))
+        self.at.is_over = true;
+        Some(Followed::Ended(self.at.status.clone()))
+    }
+}
+
+impl PausedFollow {
+    /// Waits for `most`: a process that is to write gets the store meanwhile.
+    pub fn wait(&self, most: Duration) {
+        pause(most);
+    }
+
+    /// Goes on from where it stands over an opening of the same store, in this process or whichever
+    /// holds it now.
+    ///
+    /// # Errors
+    /// `Foreign` for another store.
+    pub fn over(self, store: &Store) -> Result<Follow> {
+        if store.id() != self.of {
+            let cause = format!("it is store {}, not {}", store.id(), self.of);
+            return Err(Error::new(ErrorKind::Foreign, "follow", store.path().display(), cause));
+        }
+        Ok(Follow { store: store.clone(), at: self })
     }
 }
 
@@ -237,12 +257,12 @@ impl Iterator for Follow {
     type Item = Result<Followed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.is_over {
+        while !self.at.is_over {
             match self.next_event(Duration::MAX) {
                 Ok(Some(told)) => return Some(Ok(told)),
                 Ok(None) => {}
                 Err(e) => {
-                    self.is_over = true;
+                    self.at.is_over = true;
                     return Some(Err(e));
                 }
             }

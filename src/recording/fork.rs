@@ -3,6 +3,7 @@
 use super::about::StreamAbout;
 use super::batch::chunks_of_view;
 use super::draft::check_recording_name;
+use super::events::copy_events;
 use super::parameter::copy_parameters;
 use super::resume_from::{ResumeFrom, Target};
 use crate::engine::{Branch, Store};
@@ -65,6 +66,8 @@ impl Store {
             let row = RecordingRow { streams: forked.streams.clone(), ..row.clone() };
             w.put(&forked.recording, &row)?;
             copy_parameters(w, target.recording, forked.recording)?;
+            let (from, to) = (target.recording, forked.recording);
+            copy_events(w, from, to, &target.cursors, &forked.streams)?;
             if let Some(checkpoint) = checkpoint {
                 keep_checkpoint(w, (scope, checkpoint), forked.recording, &forked.streams)?;
             }

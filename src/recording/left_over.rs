@@ -1,7 +1,7 @@
 //! The replacement of a recording before it is complete: its name, and what a killed process left of it.
 
 use super::draft::NAME_BYTES_MAX;
-use super::remove::remove;
+use super::remove::{Expected, remove};
 use super::replace::REPLACES;
 use crate::engine::Store;
 use crate::error::Result;
@@ -23,7 +23,8 @@ pub(super) fn remove_left_over(store: &Store, name: &str) -> Result<()> {
     let is_one = left.status() == &RecordingStatus::Running
         && left.metadata().iter().any(|(key, text)| key == REPLACES && text == name);
     if is_one {
-        remove(store, &replacement, Some(left.id()), "its import was killed")?;
+        let expected = Expected { id: left.id(), row: None };
+        remove(store, &replacement, Some(&expected), "its import was killed")?;
     }
     Ok(())
 }

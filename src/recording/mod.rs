@@ -69,6 +69,7 @@ mod restored;
 mod resume;
 mod resume_from;
 mod resume_plan;
+mod retention;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
@@ -100,7 +101,7 @@ pub use every::Every;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, Exported};
 pub use field::{Columns, FieldRead};
-pub use follow::Follow;
+pub use follow::{Follow, PausedFollow};
 pub use followed::{Followed, FollowedRecord};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
@@ -114,6 +115,7 @@ pub use restored::Restored;
 pub use resume::{Resume, Resumed};
 pub use resume_from::ResumeFrom;
 pub use resume_plan::{ResumePlan, StreamPlan};
+pub use retention::{Applied, Retention, RetentionPlan, Stays, ToRetire};
 pub use states::{Decoded, States};
 pub use stream::Stream;
 pub use stream_options::StreamOptions;

@@ -6,8 +6,8 @@ use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, Ordinal, RecordingId, StreamId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, ClaimRow, Reading, RecordingNameRow, RecordingRow, ResourceKey,
-    StreamRow, Write,
+    CheckpointRow, ChunkRow, ClaimKind, ClaimRow, Reading, RecordingNameRow, RecordingRow,
+    ResourceKey, StreamRow, Write,
 };
 use crate::vfs::Step;
 
@@ -15,7 +15,8 @@ impl Store {
     /// Retires the recording called `name` with everything in it; `why` goes into the receipt.
     ///
     /// # Errors
-    /// `NotFound`; any error leaves every table as it was.
+    /// `NotFound`; `Conflict` while a living process writes it, naming who; any error leaves every
+    /// table as it was.
     ///
     /// # Durability
     /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
@@ -24,33 +25,56 @@ impl Store {
     }
 }
 
-/// Removes the recording called `name`, which must be number `expected` where that is given.
+/// What is to be removed, where that is known before.
+#[derive(Debug)]
+pub(super) struct Expected {
+    pub id: RecordingId,
+    /// Its row, if it may not have changed.
+    pub row: Option<RecordingRow>,
+}
+
+/// Removes the recording called `name`, which must be what is `expected`. Whoever writes a recording
+/// holds its claim, and so does who removes it, for the one transaction.
 pub(super) fn remove(
     store: &Store,
     name: &str,
-    expected: Option<RecordingId>,
+    expected: Option<&Expected>,
     why: &str,
 ) -> Result<Retired> {
     hold(store, name)?;
+    let refuse = |kind, cause: &str| Err(Error::new(kind, "retire", format!("{name:?}"), cause));
     // P4: rows, chunks and edges of the whole recording go in one transaction.
-    let committed = store.transact(Step::RetireCommit, |w| {
-        let found = w.get::<RecordingNameRow>(&name.to_owned())?.map(|row| row.recording);
-        match found.filter(|found| expected.is_none_or(|expected| expected == *found)) {
-            Some(_) => {
-                let streams = remove_rows(w, name)?;
-                store.write_receipt(w, &format!("recording {name:?}"), why)?;
-                Ok(streams)
+    let change = |w: &mut Write| {
+        let Some(found) = w.get::<RecordingNameRow>(&name.to_owned())? else {
+            return refuse(ErrorKind::NotFound, "there is no recording of this name");
+        };
+        if let Some(expected) = expected {
+            if found.recording != expected.id {
+                return refuse(ErrorKind::Conflict, "another recording has its name now");
             }
-            None => {
-                let cause = "there is no recording of this name";
-                Err(Error::new(ErrorKind::NotFound, "retire", format!("{name:?}"), cause))
+            let row = w.get::<RecordingRow>(&expected.id)?;
+            if expected.row.is_some() && row != expected.row {
+                return refuse(ErrorKind::Conflict, "it has changed since");
             }
         }
+        let streams = remove_rows(w, name)?;
+        let (objects, bytes) = store.write_receipt(w, &format!("recording {name:?}"), why)?;
+        Ok((streams, objects, bytes))
+    };
+    let key = ResourceKey::of_recording(name);
+    let removed = store.claim_with(&key, ClaimKind::Recording, Step::RetireCommit, change);
+    let ((streams, objects, bytes), claim) = removed.map_err(|e| match e.kind() {
+        ErrorKind::Conflict if e.operation() == "claim" => {
+            let cause = format!("it is being written, {}", e.cause());
+            Error::new(ErrorKind::Conflict, "retire", format!("{name:?}"), cause)
+        }
+        _ => e,
     })?;
-    let settled = committed.settled;
-    let things = committed.value.len() as u64 + 1;
-    forget(store, committed.value, why)?;
-    Ok(Retired { things, unknown: Vec::new(), objects: settled.objects, bytes: settled.bytes })
+    // It went with the rows.
+    claim.released();
+    let things = streams.len() as u64 + 1;
+    forget(store, streams, why)?;
+    Ok(Retired { things, unknown: Vec::new(), objects, bytes })
 }
 
 /// Claims the streams of the recording called `name`, if there is one: where several processes write,

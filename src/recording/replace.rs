@@ -4,9 +4,11 @@
 use super::remove::{forget, hold, remove_rows};
 use super::status::end;
 use crate::engine::{Claim, Store};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::RecordingId;
-use crate::manifest::{RecordingNameRow, RecordingRow, RecordingStatus, Write};
+use crate::manifest::{
+    ClaimRow, Reading, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Write,
+};
 use crate::vfs::Step;
 
 /// Metadata key, while it is running, of the name that it will take.
@@ -25,6 +27,11 @@ pub(super) fn replace(
     // P4: there is no instant at which the name stands for nothing.
     let committed = store.transact(Step::RetireCommit, |w| {
         let mut row = end(w, id, from, RecordingStatus::Complete, metadata)?;
+        let key = ResourceKey::of_recording(name);
+        if name != from && w.get::<ClaimRow>(&key)?.is_some() {
+            let cause = "the recording that it is to replace is being written";
+            return Err(Error::new(ErrorKind::Conflict, "replace", format!("{name:?}"), cause));
+        }
         let streams = remove_rows(w, name)?;
         if !streams.is_empty() {
             store.write_receipt(w, &format!("recording {name:?}"), "replaced")?;

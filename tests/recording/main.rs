@@ -8,7 +8,10 @@ mod checkpoint;
 mod chunks;
 mod decoders;
 #[cfg(feature = "sim")]
+mod events;
+#[cfg(feature = "sim")]
 mod follow;
+mod followed;
 #[cfg(feature = "sim")]
 mod followed_run;
 #[cfg(feature = "sim")]

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealstone::check::{CheckOptions, check};
 use sealstone::engine::{Branch, Budget, Options};
@@ -137,4 +138,91 @@ fn rec53_without_edges_a_fork_loses_its_chunks() {
         store.reclaim(Budget::default()).is_err() || values(&store, "branch").is_err()
     };
     assert!(lost, "the fork still reads");
+}
+
+fn names<'a>(of: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    of.collect()
+}
+
+/// Is a recording that somebody writes left alone, and free once nobody does?
+#[test]
+fn rec53_a_recording_that_is_being_written_is_refused() {
+    let disk = sim(3);
+    let shared = |disk: &SimDisk| {
+        options(disk).access(sealstone::WriteAccess::Shared).open_or_create(ROOT).unwrap()
+    };
+    let one = shared(&disk);
+    let run = one.record("run", &schema()).stream("s", ["x"]).start().unwrap();
+    run.append(0, 1, &[Value::F64(1.0)]).unwrap();
+    run.barrier().unwrap();
+    let two = shared(&disk.process(2));
+    for store in [&one, &two] {
+        let refused = store.retire_recording("run", "a test").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+        assert!(refused.to_string().contains("process"), "{refused}");
+    }
+    run.append(0, 2, &[Value::F64(2.0)]).unwrap();
+    run.barrier().unwrap();
+    assert_eq!(values(&two, "run").unwrap(), [1.0, 2.0], "nothing of it was touched");
+    disk.kill();
+    two.retire_recording("run", "its writer was killed").unwrap();
+    assert_eq!(two.recording("run").unwrap_err().kind(), ErrorKind::NotFound);
+    drop(run);
+}
+
+/// Does a plan say what would go and why, write nothing, and do what it said?
+#[test]
+fn rec53_retention_is_a_plan_shown_before_it_is_done() {
+    let disk = sim(4);
+    let store = options(&disk).create(ROOT).unwrap();
+    disk.set_wall_clock(Some(1_000_000_000_000));
+    for (name, salt) in [("a", 0.1), ("b", 0.2), ("c", 0.3), ("d", 0.4)] {
+        record(&store, name, 500, salt);
+    }
+    let run = store.record("live", &schema()).stream("s", ["x"]).start().unwrap();
+    run.append(0, 1, &[Value::F64(1.0)]).unwrap();
+    let commits = store.snapshot().unwrap().counters().unwrap().commit_seq;
+
+    // By count: the newest are kept, the one that is running counts and stays.
+    let plan = store.retention().keep_newest(3).plan().unwrap();
+    assert_eq!(names(plan.retire().map(|one| one.name.as_str())), ["a", "b"]);
+    assert!(plan.retire().all(|one| one.why.contains("3 are kept")), "{plan:?}");
+    let plan = store.retention().keep_newest(0).plan().unwrap();
+    assert_eq!(plan.retire().count(), 4);
+    assert_eq!(names(plan.stay().iter().map(|one| one.name.as_str())), ["live"]);
+    assert!(plan.stay()[0].why.contains("written"), "{plan:?}");
+
+    // By bytes: the oldest go until what is left fits; a shared byte counts once.
+    let each = plan.retire().map(|one| one.bytes).max().unwrap();
+    let plan = store.retention().bytes_above(each * 2).plan().unwrap();
+    assert_eq!(names(plan.retire().map(|one| one.name.as_str())), ["a", "b"]);
+    let plan = store.retention().bytes_above(u64::MAX).plan().unwrap();
+    assert_eq!(plan.retire().count(), 0);
+
+    // By age: counted up to the time that the plan shows.
+    let day = Duration::from_secs(86_400);
+    let plan = store.retention().older_than(day).plan().unwrap();
+    assert_eq!(plan.retire().count(), 0);
+    disk.set_wall_clock(Some(1_000_000_000_000 + 2 * 86_400_000_000_000));
+    let plan = store.retention().older_than(day).plan().unwrap();
+    assert!(plan.now().unwrap() >= 1_000_000_000_000 + 2 * 86_400_000_000_000);
+    assert_eq!(plan.retire().count(), 4);
+    assert!(plan.retire().all(|one| one.why.contains("s old")), "{plan:?}");
+    disk.set_wall_clock(None);
+    let blind = store.retention().older_than(day).plan().unwrap();
+    assert_eq!((blind.now(), blind.retire().count()), (None, 0), "without a clock nothing is old");
+    disk.set_wall_clock(Some(2_000_000_000_000));
+    assert_eq!(store.snapshot().unwrap().counters().unwrap().commit_seq, commits, "written");
+
+    // Done, but for what changed meanwhile.
+    store.retire_recording("b", "by hand").unwrap();
+    record(&store, "b", 10, 0.9);
+    store.retire_recording("c", "by hand").unwrap();
+    let applied = plan.apply().unwrap();
+    assert_eq!(applied.retired, ["a", "d"]);
+    assert!(applied.bytes >= 2 * (each / 2), "{applied:?}");
+    assert_eq!(names(applied.changed.iter().map(|one| one.name.as_str())), ["b", "c"]);
+    let left: Vec<String> =
+        store.recordings(9).unwrap().iter().map(|one| one.name().to_owned()).collect();
+    assert_eq!(left, ["b", "live"]);
 }

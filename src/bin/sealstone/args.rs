@@ -92,6 +92,12 @@ pub enum Command {
     Ls(LsArgs),
     /// Print records of a recording
     Cat(CatArgs),
+    /// Print what comes to a recording as it comes, until it ends; its writer may run beside
+    Follow(FollowArgs),
+    /// List the events and notes of a recording
+    Events(EventsArgs),
+    /// Retire recordings, by name or by rules; `reclaim` gives their bytes back
+    Retire(RetireArgs),
     /// Compare everything that is stored with what the rows say, changing nothing
     Check(CheckArgs),
     /// Make a directory a verified copy of a store, or bring the earlier backup there up to now
@@ -184,6 +190,60 @@ pub struct LsArgs {
     pub store: PathBuf,
     /// A recording, to list its streams
     pub recording: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LevelName {
+    /// As soon as it survives the death of its writer
+    Written,
+    /// Once it survives a power cut
+    Durable,
+    /// Once it lies in a chunk
+    Sealed,
+}
+
+#[derive(Debug, Args)]
+pub struct FollowArgs {
+    /// The store; it may be in use
+    pub store: PathBuf,
+    /// The recording
+    pub recording: String,
+    /// How safe a record has to be before it is printed
+    #[arg(long, value_enum, default_value_t = LevelName::Written)]
+    pub level: LevelName,
+    /// Print what is there by now, and wait for nothing
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// The store; it may be in use
+    pub store: PathBuf,
+    /// The recording
+    pub recording: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RetireArgs {
+    /// The store
+    pub store: PathBuf,
+    /// Recordings to retire; without any, a rule says which
+    #[arg(required_unless_present_any = ["keep_newest", "older_than", "bytes_above"],
+        conflicts_with_all = ["keep_newest", "older_than", "bytes_above"])]
+    pub recordings: Vec<String>,
+    /// Retire all but the newest so many
+    #[arg(long, value_name = "COUNT")]
+    pub keep_newest: Option<usize>,
+    /// Retire those that were started longer ago, by the wall clock: 90d, 12h, 30m, 10s
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<u64>,
+    /// Retire the oldest until what is left takes at most so much
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub bytes_above: Option<u64>,
+    /// Say what would go and why, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -285,7 +345,10 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     let Some(store) = std::env::var_os(STORE_VARIABLE).filter(|store| !store.is_empty()) else {
         return (given, false);
     };
-    let takes_store = ["import", "export", "info", "ls", "cat", "check", "compact", "backup"];
+    let takes_store = [
+        "import", "export", "info", "ls", "cat", "check", "compact", "backup", "follow", "events",
+        "retire",
+    ];
     let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
     match given.iter().skip(1).position(is_command) {
         Some(at) => {
@@ -341,6 +404,16 @@ fn size(text: &str) -> Result<u64, String> {
     let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
     let bytes = number.parse::<u64>().ok().zip(unit).and_then(|(n, (_, by))| n.checked_mul(*by));
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "give a size such as 64MiB".to_owned())
+}
+
+/// `90d`, in seconds.
+fn age(text: &str) -> Result<u64, String> {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = units.iter().find(|(name, _)| *name == unit.trim());
+    let seconds = number.parse::<u64>().ok().zip(unit).and_then(|(n, (_, by))| n.checked_mul(*by));
+    seconds.ok_or_else(|| "give an age such as 90d, 12h, 30m or 10s".to_owned())
 }
 
 fn rows(text: &str) -> Result<Range<u64>, String> {

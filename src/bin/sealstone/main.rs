@@ -9,8 +9,10 @@ mod backup;
 mod cat;
 mod check;
 mod compact;
+mod events;
 mod export;
 mod failure;
+mod follow;
 mod import;
 mod info;
 mod input;
@@ -18,6 +20,7 @@ mod ls;
 mod output;
 mod pack;
 mod release;
+mod retire;
 mod salvage;
 mod shell;
 mod words;
@@ -48,6 +51,9 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(args, times, &mut output),
         Command::Ls(args) => ls::run(args, times, &mut output),
         Command::Cat(args) => cat::run(args, &mut output),
+        Command::Follow(args) => follow::run(args, times, &mut output),
+        Command::Events(args) => events::run(args, times, &mut output),
+        Command::Retire(args) => retire::run(args, &mut output),
         Command::Check(args) => check::run(args, &mut output),
         Command::Backup(args) => backup::run(args, &mut output),
         Command::Compact(args) => compact::run(args, &mut output),
