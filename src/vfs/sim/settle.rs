@@ -101,6 +101,10 @@ fn survives(pick: u32, unit: u64, units: u64) -> bool {
 }
 
 fn tear(content: &mut Content, bytes: &[u8], offset: u64, pick: u32) {
+    // A kill may cut a write down to nothing, and the power fail behind it.
+    if bytes.is_empty() {
+        return;
+    }
     let end = offset + bytes.len() as u64;
     let unit = if bytes.len() as u64 <= SECTOR { 1 } else { SECTOR };
     let first = offset / unit;
@@ -120,6 +124,14 @@ fn tear(content: &mut Content, bytes: &[u8], offset: u64, pick: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Does a tear of a write that a kill had cut down to nothing leave everything alone?
+    #[test]
+    fn a_write_of_nothing_is_not_torn() {
+        let mut content = Content::default();
+        (0..64).for_each(|pick| tear(&mut content, &[], 0, pick));
+        assert_eq!(content.len(), 0);
+    }
 
     /// Does a tear leave each byte old or new, both somewhere, and every byte outside alone?
     #[test]
