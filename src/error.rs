@@ -58,6 +58,8 @@ pub enum ErrorKind {
     Forked,
     /// A stated bound would be passed. Make the thing smaller, or raise the limit.
     LimitExceeded,
+    /// The queue has no room now, and the caller asked not to wait. Nothing was accepted; try again.
+    QueueFull,
     /// The platform or file system lacks something that safety needs.
     Unsupported,
     /// The caller's cancellation was honoured.
@@ -95,6 +97,7 @@ impl ErrorKind {
             Self::ReadOnly => "read_only",
             Self::Forked => "forked",
             Self::LimitExceeded => "limit_exceeded",
+            Self::QueueFull => "queue_full",
             Self::Unsupported => "unsupported",
             Self::Cancelled => "cancelled",
             Self::TimedOut => "timed_out",

@@ -69,6 +69,10 @@ protections! {
     BodyLength = "body_length",
     RoomAhead = "room_ahead",
     SalvageHold = "salvage_hold",
+    QueueBudget = "queue_budget",
+    DropCounted = "drop_counted",
+    GroupAdmission = "group_admission",
+    WriterErrorFirst = "writer_error_first",
 }
 
 #[cfg(feature = "sim")]

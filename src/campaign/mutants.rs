@@ -56,6 +56,11 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::BodyLength,
         Protection::RoomAhead,
         Protection::SalvageHold,
+        Protection::RecordingClaim,
+        Protection::QueueBudget,
+        Protection::DropCounted,
+        Protection::GroupAdmission,
+        Protection::WriterErrorFirst,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

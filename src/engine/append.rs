@@ -1,4 +1,4 @@
-//! Append: records are accepted, written and made durable; tickets say how far one got.
+//! Append: records are accepted, as many as the queue has room for.
 //!
 //! Records get their sequence and their place in the journal's queue under one lock, so the order
 //! of a stream is the order of its frames.
@@ -6,23 +6,24 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use super::store::{Inner, Store, Writer};
+use super::store::{Inner, Store};
 use super::streams::{Source, Streams, Unsealed, inline};
+use crate::clock::monotonic_nanos;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::record::RECORD_HEADER_BYTES;
+use crate::format::frame::{FRAME_HEADER_BYTES, padded};
+use crate::format::record::{COUNT_BYTES, RECORD_HEADER_BYTES};
 use crate::ids::{Generation, LeaseId, Sequence, StreamId};
-use crate::journal::{Level, Record, Ticket};
+use crate::journal::{Keeper, Record, Ticket};
 use crate::manifest::LeaseRow;
 use crate::vfs::Step;
 
 /// The holder of leases on payloads that a journal names.
 pub(crate) const JOURNAL_HOLDER: &str = "journal";
 
-/// What a record that names an object takes of a frame, at most.
-const OBJECT_RECORD_BYTES_MAX: u64 = 64;
-/// What a frame takes besides its records, at most.
-const FRAME_BYTES_EXTRA: u64 = 64;
+/// What the name of an object takes of a frame.
+const OBJECT_PAYLOAD_BYTES: usize = 32;
 
 /// Leases on payloads that a journal names have this bit, so that recovery finds them apart from
 /// all others.
@@ -61,6 +62,13 @@ pub struct Accepted {
     pub(super) inner: Weak<Inner>,
 }
 
+/// How long a group waits for room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    Endless,
+}
+
 /// A group on its way into the queue.
 struct Offered {
     records: Vec<Record>,
@@ -76,20 +84,21 @@ impl Store {
     /// Blocks while the queue is full.
     ///
     /// # Errors
-    /// `NotFound` for an unknown stream, with nothing accepted; `LimitExceeded` for a group that
-    /// the queue or a frame can never hold; `DiskFull`.
+    /// `NotFound` for an unknown stream, with nothing accepted; `LimitExceeded`, at once, for a group
+    /// that the queue or a frame can never hold; `DiskFull`.
     ///
     /// # Durability
-    /// None (*Accepted*). [`Store::wait`] on the ticket, or [`Store::barrier`], gives more.
+    /// None (*Accepted*). [`Ticket::wait`], or [`Store::barrier`], gives more.
     pub fn append(&self, group: Vec<Append>) -> Result<Accepted> {
         let group = group.iter().map(|one| (one.stream, one.payload.as_slice()));
-        let (ticket, offered) = self.offer(group)?;
+        let (ticket, offered) = self.offer(group, Patience::Endless)?;
         let sequences = offered.records.iter().map(|record| record.sequence).collect();
         Ok(Accepted { ticket, sequences, inner: Arc::downgrade(&self.inner) })
     }
 
-    /// As [`Store::append`], of a group whose payloads lie in `bytes`, each in its range.
-    pub(crate) fn append_parts(
+    /// As [`Store::append`], of a group whose payloads lie in `bytes`, each in its range; but it never
+    /// waits for the queue: it fails with `QueueFull`, and nothing is accepted.
+    pub(crate) fn try_append_parts(
         &self,
         bytes: &[u8],
         parts: &[(StreamId, Range<usize>)],
@@ -97,28 +106,80 @@ impl Store {
         let part = |(stream, range): &(StreamId, Range<usize>)| {
             (*stream, bytes.get(range.clone()).unwrap_or_default())
         };
-        self.offer(parts.iter().map(part)).map(|(ticket, _)| ticket)
+        self.offer(parts.iter().map(part), Patience::None).map(|(ticket, _)| ticket)
+    }
+
+    /// What a group of these parts takes of the queue.
+    pub(crate) fn frame_bytes_of(&self, parts: &[(StreamId, Range<usize>)]) -> u64 {
+        self.frame_bytes(parts.iter().map(|(_, range)| range.len()))
     }
 
     /// A ticket of nothing: it is durable.
     pub(crate) fn ticket_of_nothing(&self) -> Result<Ticket> {
-        Ok(Ticket::of_nothing(self.core().check_write("append")?.owner))
+        let ticket = Ticket::of_nothing(self.core().check_write("append")?.owner);
+        Ok(ticket.kept_by(Arc::downgrade(&self.inner) as Weak<dyn Keeper>))
+    }
+
+    /// Returns when there was room for `bytes`, or with `TimedOut` once `patience` is over. Without
+    /// an end to its patience the caller writes itself; so does one in a store without a thread.
+    pub(crate) fn wait_for_room(&self, bytes: u64, patience: Option<Duration>) -> Result<()> {
+        let writer = self.writer("append")?;
+        self.core().check_write("append")?;
+        let deadline = patience.map(|patience| {
+            let nanos = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+            monotonic_nanos().saturating_add(nanos)
+        });
+        let waited = writer.journal.wait_for_room(bytes, deadline, &|| self.ask_to_write());
+        // What left the queue was written.
+        self.core().bell.ring();
+        waited.inspect_err(|e| self.note_journal_failure(e))
+    }
+
+    /// Lets the store's thread write what is queued; false where there is none.
+    fn ask_to_write(&self) -> bool {
+        let writer = self.inner.writer.as_ref();
+        writer.is_some_and(|writer| writer.linger.lock().as_ref().is_some_and(|l| l.ask_to_write()))
     }
 
     fn offer<'a>(
         &self,
         group: impl ExactSizeIterator<Item = (StreamId, &'a [u8])> + Clone,
+        patience: Patience,
     ) -> Result<(Ticket, Offered)> {
         let writer = self.writer("append")?;
         self.core().check_intake("append")?;
         if group.len() == 0 {
             return Err(Error::invalid("append", "group", "it holds no record"));
         }
-        self.check_group(group.clone())?;
+        let bytes = self.check_group(group.clone().map(|(_, payload)| payload.len()))?;
+        if patience == Patience::None
+            && let Err(e) = writer.journal.check_room(bytes)
+        {
+            // A large payload would go to the disk: not for a group that has no room anyway.
+            self.ask_to_write();
+            return Err(e);
+        }
         // Between a payload and the frame that names it no stream may be let go.
         let _stays = writer.releasing.read();
         let mut offered = self.offered(group)?;
-        match self.enqueue_when_there_is_room(writer, &mut offered) {
+        let taken = loop {
+            let taken = self.enqueue(&mut writer.streams.lock(), &mut offered);
+            match taken {
+                Err(e) if e.kind() == ErrorKind::QueueFull && patience == Patience::Endless => {
+                    if let Err(e) = self.wait_for_room(bytes, None) {
+                        break Err(e);
+                    }
+                }
+                taken => break taken,
+            }
+        };
+        if patience == Patience::None
+            && writer.journal.queued_bytes() > self.core().limits.queue_bytes / 2
+        {
+            // So that those who do not wait find room.
+            self.ask_to_write();
+        }
+        match taken {
             Ok(ticket) => Ok((ticket, offered)),
             Err(e) => {
                 self.release_payloads(&offered);
@@ -127,34 +188,36 @@ impl Store {
         }
     }
 
-    /// Whether the group can ever be held, before anything is stored for it.
-    fn check_group<'a>(&self, group: impl Iterator<Item = (StreamId, &'a [u8])>) -> Result<()> {
+    /// Whether a group of payloads of these lengths can ever be held, before anything is stored for
+    /// it; with what it takes of the queue.
+    fn check_group(&self, lens: impl Iterator<Item = usize> + Clone) -> Result<u64> {
         let limits = &self.core().limits;
-        let inline_max = limits.payload_inline_bytes_max;
-        let frame: u64 = group
-            .map(|(_, payload)| match payload.len() as u64 {
-                large if large > inline_max => OBJECT_RECORD_BYTES_MAX,
-                small => small + RECORD_HEADER_BYTES as u64,
-            })
-            .sum();
-        let limit = limits.queue_bytes.min(limits.frame_bytes_max - FRAME_BYTES_EXTRA);
-        if frame > limit {
-            let cause = format!("{frame} bytes of records pass the {limit} of a queue or a frame");
-            return Err(Error::new(ErrorKind::LimitExceeded, "append", "group", cause));
+        let refuse = |cause| Err(Error::new(ErrorKind::LimitExceeded, "append", "group", cause));
+        // One that lies in an object takes little of the queue, but is memory all the same.
+        let largest = lens.clone().max().unwrap_or(0) as u64;
+        if largest > limits.queue_bytes {
+            return refuse(format!(
+                "a record of {largest} bytes, a queue of {}",
+                limits.queue_bytes
+            ));
         }
-        Ok(())
+        let bytes = self.frame_bytes(lens);
+        let limit = limits.queue_bytes.min(limits.frame_bytes_max);
+        if bytes > limit {
+            let cause = format!("{bytes} bytes of records pass the {limit} of a queue or a frame");
+            return refuse(cause);
+        }
+        Ok(bytes)
     }
 
-    fn enqueue_when_there_is_room(&self, writer: &Writer, offered: &mut Offered) -> Result<Ticket> {
-        loop {
-            let accepted = self.enqueue(&mut writer.streams.lock(), offered);
-            match accepted {
-                Err(e) if e.kind() == ErrorKind::LimitExceeded && e.place() == "queue_bytes" => {
-                    writer.journal.flush().inspect_err(|e| self.note_journal_failure(e))?;
-                }
-                accepted => return accepted,
-            }
-        }
+    fn frame_bytes(&self, lens: impl Iterator<Item = usize>) -> u64 {
+        let inline_max = self.core().limits.payload_inline_bytes_max;
+        let held = lens.map(|len| match len {
+            large if large as u64 > inline_max => OBJECT_PAYLOAD_BYTES,
+            small => small,
+        });
+        let records = held.map(|held| RECORD_HEADER_BYTES + held).sum::<usize>();
+        padded(FRAME_HEADER_BYTES + COUNT_BYTES + records) as u64
     }
 
     /// Gives back what was stored for a group that was not accepted.
@@ -231,7 +294,7 @@ impl Store {
                 end.push(Unsealed { generation, payload, source, lease });
             }
         }
-        Ok(ticket)
+        Ok(ticket.kept_by(Arc::downgrade(&self.inner) as Weak<dyn Keeper>))
     }
 
     /// Makes sure that the end of `stream` is in memory, and that it is ours.
@@ -240,45 +303,6 @@ impl Store {
             return Ok(());
         }
         self.load_all(streams, &[stream])
-    }
-
-    /// Waits until the group behind `ticket` reached `level`; the caller may be the one who writes
-    /// and syncs, for itself and for all who wait.
-    ///
-    /// # Errors
-    /// `Io` or `DiskFull` when it could not be written, and may be tried again; `OutcomeUnknown`
-    /// when a sync failed: the store has halted.
-    ///
-    /// # Durability
-    /// *Written* survives a killed process, *Durable* a power cut.
-    pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
-        let writer = self.writer("wait")?;
-        self.core().check_write("wait")?;
-        let level = self.core().level(level);
-        writer.journal.wait(ticket, level).inspect_err(|e| self.note_journal_failure(e))?;
-        self.core().bell.ring();
-        if level == Level::Durable {
-            self.core().check_not_taken_over()?;
-            self.core().note_untidy(self.keep_budget());
-        }
-        Ok(())
-    }
-
-    /// Returns when everything accepted before it is durable. On nothing new it does no I/O.
-    ///
-    /// # Errors
-    /// As [`Store::wait`].
-    ///
-    /// # Durability
-    /// *Durable*, with one data sync for any number of streams.
-    pub fn barrier(&self) -> Result<()> {
-        let writer = self.writer("barrier")?;
-        self.core().check_write("barrier")?;
-        writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
-        self.core().bell.ring();
-        self.core().check_not_taken_over()?;
-        self.core().note_untidy(self.keep_budget());
-        Ok(())
     }
 
     /// P8: a poisoned journal stops the store.

@@ -40,6 +40,8 @@ pub struct Stats {
     pub rows: Vec<(Table, u64)>,
     /// Bytes accepted and not yet written.
     pub queued_bytes: u64,
+    /// The most bytes that ever were, in this opening.
+    pub queued_bytes_peak: u64,
     /// Unsealed records of the streams that this opening holds, in journals or queued.
     pub unsealed_records: u64,
     /// Their bytes.
@@ -73,13 +75,13 @@ impl Store {
             .iter()
             .map(|table| Ok((*table, snapshot.count(*table)?)))
             .collect::<Result<Vec<_>>>()?;
-        let (mut records, mut bytes, mut queued, mut waiting) = (0, 0, 0, 0);
+        let (mut records, mut bytes, mut queued, mut peak, mut waiting) = (0, 0, 0, 0, 0);
         if let Some(writer) = &self.inner.writer {
             for (_, end) in writer.streams.lock().iter() {
                 records += end.tail.len() as u64;
                 bytes += end.tail_bytes;
             }
-            queued = writer.journal.queued_bytes();
+            (queued, peak) = (writer.journal.queued_bytes(), writer.journal.queued_bytes_peak());
             waiting = writer.journal.seats_taken() as u64;
         }
         Ok(Stats {
@@ -87,6 +89,7 @@ impl Store {
             manifest_bytes: self.core().manifest.len_bytes()?,
             rows,
             queued_bytes: queued,
+            queued_bytes_peak: peak,
             unsealed_records: records,
             unsealed_bytes: bytes,
             futures_waiting: waiting,

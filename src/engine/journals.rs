@@ -186,7 +186,7 @@ impl Store {
             let take = fits.count().max(1);
             let (group, later) = rest.split_at(take);
             if let Err(e) = journal.enqueue(group) {
-                if e.kind() != ErrorKind::LimitExceeded || journal.queued_bytes() == 0 {
+                if e.kind() != ErrorKind::QueueFull {
                     return Err(e);
                 }
                 journal.flush().inspect_err(|e| self.note_journal_failure(e))?;

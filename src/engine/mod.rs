@@ -20,6 +20,7 @@
 //! - P5, P8: every change goes through `core`, which checks condition and owner.
 
 mod account;
+mod ack;
 mod append;
 mod backup;
 mod ballast;
@@ -88,6 +89,7 @@ pub use health::{Health, Stats};
 pub use info::Info;
 pub use options::Options;
 pub use pack::{Packed, Packing};
+pub(crate) use publish::count_dropped;
 pub use publish::{ChunkBuild, Sealing};
 pub use reclaim::{Budget, Reclaimed};
 pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};

@@ -58,6 +58,8 @@ pub struct Sealing {
     store: Store,
     set: SealedSet,
     chunks: Vec<Planned>,
+    /// Records that were dropped before those in the chunks, to be counted with them.
+    dropped: Vec<(StreamId, u64)>,
 }
 
 /// Chunks that fit their streams and are not built yet.
@@ -111,6 +113,16 @@ impl Store {
         self.seal_chunks(builds)?.publish()
     }
 
+    /// As [`Store::publish_chunks`]; the same transaction counts so many dropped records of streams.
+    pub(crate) fn publish_counting(
+        &self,
+        builds: Vec<ChunkBuild>,
+        dropped: Vec<(StreamId, u64)>,
+    ) -> Result<()> {
+        let sealing = self.seal_chunks(builds)?;
+        Sealing { dropped, ..sealing }.publish().map(drop)
+    }
+
     /// The first half of [`Store::publish_chunks`]: builds, syncs and places the files.
     ///
     /// # Errors
@@ -152,7 +164,7 @@ impl Store {
         let Planning { contents, chunks } = planning;
         let building = &self.writer("seal")?.building;
         let set = SealedSet::seal(self.core(), self.files(), building, contents)?;
-        Ok(Sealing { store: self.clone(), set, chunks })
+        Ok(Sealing { store: self.clone(), set, chunks, dropped: Vec::new() })
     }
 
     /// Checks every build against the ends of the streams; several chunks of one stream follow
@@ -301,6 +313,7 @@ impl Sealing {
     pub(super) fn join(&mut self, later: Self) {
         self.set.join(later.set);
         self.chunks.extend(later.chunks);
+        self.dropped.extend(later.dropped);
     }
 
     /// The second half of [`Store::publish_chunks`]: ONE transaction.
@@ -311,7 +324,7 @@ impl Sealing {
     /// # Durability
     /// When it returns, records, descriptors and bytes are durable.
     pub fn publish(self) -> Result<Vec<(StreamId, Ordinal)>> {
-        let Self { store, set, chunks } = self;
+        let Self { store, set, chunks, dropped } = self;
         store.core().check_intake("publish")?;
         let writer = store.writer("publish")?;
         // A direct chunk's sequences must still be free when its transaction commits, so no append
@@ -327,6 +340,7 @@ impl Sealing {
             }
         }
         let committed = set.publish(store.files(), Step::PublishCommit, |w, objects| {
+            count_dropped(w, &dropped)?;
             chunks
                 .iter()
                 .zip(objects)
@@ -338,6 +352,17 @@ impl Sealing {
         store.count_publication();
         Ok(committed.value)
     }
+}
+
+/// Counts records of streams that were dropped.
+pub(crate) fn count_dropped(w: &mut Write, dropped: &[(StreamId, u64)]) -> Result<()> {
+    for (stream, count) in dropped {
+        if let Some(mut row) = w.get::<StreamRow>(stream)? {
+            row.dropped = row.dropped.saturating_add(*count);
+            w.put(stream, &row)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_chunk(

@@ -34,6 +34,8 @@ struct Told {
     is_asked: bool,
     /// A future can be woken.
     is_rung: bool,
+    /// The queue is to be written now.
+    is_full: bool,
 }
 
 /// Enough for a barrier, copying forward included, and for a commit of the manifest.
@@ -62,6 +64,11 @@ impl Linger {
     /// Lets the thread look for futures at once; false when it ends and will not.
     pub(super) fn ask(&self) -> bool {
         !self.signal.tell(|told| told.is_asked = true)
+    }
+
+    /// Lets the thread write what is queued at once; false when it ends and will not.
+    pub(super) fn ask_to_write(&self) -> bool {
+        !self.signal.tell(|told| told.is_full = true)
     }
 }
 
@@ -206,14 +213,16 @@ impl Signal {
         told.is_over
     }
 
-    /// Waits until something is to be done, `period` at most; false when it is over.
-    fn wait(&self, period: Duration) -> bool {
+    /// Waits until something is to be done, `period` at most; whether the queue is to be written now,
+    /// or nothing when it is over.
+    fn wait(&self, period: Duration) -> Option<bool> {
         let mut told = self.told.lock();
-        if !told.is_over && !told.is_asked && !told.is_rung {
+        if !told.is_over && !told.is_asked && !told.is_rung && !told.is_full {
             self.changed.wait_for(&mut told, period);
         }
-        (told.is_asked, told.is_rung) = (false, false);
-        !told.is_over
+        let is_full = told.is_full;
+        (told.is_asked, told.is_rung, told.is_full) = (false, false, false);
+        (!told.is_over).then_some(is_full)
     }
 }
 
@@ -233,9 +242,9 @@ pub(super) fn pause(millis: u64) {
 
 fn run(signal: &Signal, weak: &Weak<Inner>, period: Duration) {
     let _over = Over(signal);
-    while signal.wait(period) {
+    while let Some(is_full) = signal.wait(period) {
         let Some(inner) = weak.upgrade() else { return };
-        survive(&Store::within(&inner), linger);
+        survive(&Store::within(&inner), |store| linger(store, is_full));
     }
 }
 
@@ -243,12 +252,16 @@ fn run(signal: &Signal, weak: &Weak<Inner>, period: Duration) {
 /// everybody who waits.
 fn survive(store: &Store, work: impl FnOnce(&Store)) {
     if catch_unwind(AssertUnwindSafe(|| work(store))).is_err() {
+        if let Some(cause) = store.inner.writer.as_ref().and_then(|w| w.journal.poisoned()) {
+            // What those who waited for the journal were told.
+            store.core().halt(&cause);
+        }
         let cause = "a panic interrupted it";
         store.core().halt(&Error::new(ErrorKind::Halted, "write", "linger thread", cause));
     }
 }
 
-fn linger(store: &Store) {
+fn linger(store: &Store, is_full: bool) {
     let Some(writer) = &store.inner.writer else { return };
     writer.journal.wake();
     if store.core().check_write("linger").is_err() {
@@ -272,7 +285,8 @@ fn linger(store: &Store) {
             store.core().bell.ring();
         }
     }
-    if !is_idle || !writer.journal.linger_due(store.core().disk.monotonic_nanos()) {
+    let is_due = is_idle && writer.journal.linger_due(store.core().disk.monotonic_nanos());
+    if !is_full && !is_due {
         return;
     }
     let written = match store.core().manifest.meta().single_file {

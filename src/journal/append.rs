@@ -18,6 +18,7 @@ use super::birth::Registrar;
 use super::book::{Book, OpenJournal};
 use super::commit::State;
 use super::queue::Queue;
+use super::room::full;
 use super::seats::Bell;
 use super::ticket::{Level, Ticket};
 use super::writer::{Finished, Writer};
@@ -96,9 +97,9 @@ impl Journal {
     /// None: the frame is *Accepted*, in memory.
     ///
     /// # Errors
-    /// `LimitExceeded` at `frame_bytes_max` (the group is too large), or at `queue_bytes` (write what
-    /// is queued first: [`flush`](Self::flush)); `Invalid` without records; `Halted` with the root
-    /// cause; `Closed`; `Forked`.
+    /// `LimitExceeded` at `frame_bytes_max` (the group is too large); `QueueFull` (write what is queued
+    /// first: [`flush`](Self::flush)); `Invalid` without records; `Halted` with the root cause;
+    /// `Closed`; `Forked`.
     pub fn enqueue(&self, records: impl AsRef<[Record]>) -> Result<Ticket> {
         let records = records.as_ref();
         let refuse =
@@ -119,19 +120,12 @@ impl Journal {
         let now = self.config.disk.monotonic_nanos();
 
         let mut state = self.state.lock();
-        if let Some(root) = &state.poison {
-            return Err(root.clone().as_kind(ErrorKind::Halted));
-        }
-        if state.closed {
-            return refuse(ErrorKind::Closed, "journal", "it was finished".into());
-        }
-        let queued = state.queue.bytes();
-        if queued > 0 && queued + bytes > limits.queue_bytes {
-            let cause = format!("{queued} bytes wait, {} allowed", limits.queue_bytes);
-            return refuse(ErrorKind::LimitExceeded, "queue_bytes", cause);
+        state.check_intake()?;
+        if !state.queue.has_room(bytes, limits.queue_bytes) {
+            return Err(full(state.queue.bytes(), bytes, limits.queue_bytes));
         }
         let position = state.queue.push(body, sum, places, now);
-        Ok(Ticket { owner: self.config.owner, position })
+        Ok(Ticket::new(self.config.owner, position))
     }
 
     /// Returns when the frame is as sure as `level` asks.
@@ -305,7 +299,7 @@ impl Journal {
     }
 
     /// G18: a forked child shares the file, but neither the queue nor the lock that guards it.
-    fn check_process(&self) -> Result<()> {
+    pub(super) fn check_process(&self) -> Result<()> {
         match self.config.disk.pid() {
             pid if pid == self.pid => Ok(()),
             pid => {
@@ -315,7 +309,11 @@ impl Journal {
         }
     }
 
-    fn up_to(&self, last: impl FnOnce(&Queue) -> Option<u64>, level: Level) -> Result<()> {
+    pub(super) fn up_to(
+        &self,
+        last: impl FnOnce(&Queue) -> Option<u64>,
+        level: Level,
+    ) -> Result<()> {
         self.check_process()?;
         let state = self.state.lock();
         match last(&state.queue) {

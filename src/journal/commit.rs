@@ -200,6 +200,24 @@ impl State {
         calls
     }
 
+    /// Fails unless frames are taken in.
+    pub fn check_intake(&self) -> Result<()> {
+        if let Some(root) = &self.poison {
+            return Err(root.clone().as_kind(ErrorKind::Halted));
+        }
+        if self.closed {
+            let cause = "it was finished";
+            return Err(Error::new(ErrorKind::Closed, "append", "journal", cause));
+        }
+        Ok(())
+    }
+
+    /// The last failure, if a step failed since so many had.
+    pub fn failure_since(&self, failures: u64) -> Option<Error> {
+        let failed = self.failure.as_ref().filter(|_| self.failures > failures);
+        failed.map(|failed| failed.error.clone())
+    }
+
     /// How many steps have failed so far.
     pub fn failures(&self) -> u64 {
         self.failures

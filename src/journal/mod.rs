@@ -23,7 +23,7 @@
 //! - P8, G14: after a failed sync nothing is written, synced or acknowledged again.
 //! - A file in which a write failed gets exactly the same frames at the same places again (disk
 //!   full), or no byte ever again (anything else).
-//! - No lock is held during I/O. `enqueue` never waits.
+//! - No lock is held during I/O. `enqueue` never waits; `wait_for_room` does.
 
 mod append;
 mod birth;
@@ -33,6 +33,7 @@ mod open_file;
 mod queue;
 mod read_on;
 mod reader;
+mod room;
 mod scan;
 mod seats;
 mod ticket;
@@ -47,5 +48,6 @@ pub use book::OpenJournal;
 pub(crate) use read_on::{ReadOn, Stopped};
 pub use scan::{Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, sync_before_trust};
 pub use seats::Seat;
+pub(crate) use ticket::Keeper;
 pub use ticket::{Level, Ticket};
 pub use writer::Finished;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::format::frame::{FRAME_HEADER_BYTES, padded};
 use crate::format::record::Place;
 use crate::ids::{Sequence, StreamId};
+use crate::protection::Protection;
 
 /// One encoded frame.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub(super) type SealedUpTo<'a> = &'a dyn Fn(StreamId) -> Sequence;
 pub(super) struct Queue {
     waiting: VecDeque<Entry>,
     bytes: u64,
+    /// The most that `bytes` ever was.
+    peak: u64,
     /// The last position given out.
     last: u64,
     /// Frames up to here may be in the file in part: they keep their order and their place.
@@ -74,6 +77,16 @@ impl Queue {
         self.bytes
     }
 
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Whether a frame of `bytes` may be pushed. What was durable before is copied forward whatever its
+    /// length: it comes alone.
+    pub fn has_room(&self, bytes: u64, limit: u64) -> bool {
+        self.bytes == 0 || self.bytes + bytes <= limit || !Protection::QueueBudget.is_on()
+    }
+
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -85,6 +98,7 @@ impl Queue {
         let position = self.last;
         let frame = Queued { position, body, body_checksum: checksum, places, at_nanos: now };
         self.bytes += frame.bytes();
+        self.peak = self.peak.max(self.bytes);
         self.waiting.push_back(Entry { frame: Arc::new(frame), settled: false });
         position
     }
@@ -149,6 +163,22 @@ impl Queue {
         waiting.or_else(|| self.unsynced.last())
     }
 
+    /// The last frame that is not durable yet and holds a record of `stream`.
+    pub fn last_open_of(&self, stream: StreamId) -> Option<u64> {
+        let is_here = |e: &&Entry| !e.settled && e.frame.places.iter().any(|p| p.stream == stream);
+        let waiting = self.waiting.iter().rev().find(is_here).map(|e| e.frame.position);
+        let unsynced = || self.unsynced.last().filter(|_| self.unsynced.lowest(stream).is_some());
+        waiting.or_else(unsynced)
+    }
+
+    /// The lowest record of `stream` in a frame that is not durable yet.
+    pub fn first_open_of(&self, stream: StreamId) -> Option<Sequence> {
+        let waiting = self.waiting.iter().filter(|e| !e.settled);
+        let places = waiting.flat_map(|e| e.frame.places.iter());
+        let here = places.filter(|place| place.stream == stream).map(|place| place.sequence);
+        here.chain(self.unsynced.lowest(stream)).min()
+    }
+
     /// The last frame that nothing of is in the file yet, or only a part.
     pub fn last_unwritten(&self) -> Option<u64> {
         self.waiting.iter().rev().find(|e| !e.settled).map(|e| e.frame.position)
@@ -211,6 +241,10 @@ impl Unsynced {
     fn holds(&self, position: u64) -> bool {
         let at = self.positions.partition_point(|range| *range.end() < position);
         self.positions.get(at).is_some_and(|range| range.contains(&position))
+    }
+
+    fn lowest(&self, stream: StreamId) -> Option<Sequence> {
+        self.streams.get(&stream).map(|(low, _)| *low)
     }
 
     fn last(&self) -> Option<u64> {

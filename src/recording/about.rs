@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::axis::TimeAxis;
 use super::every::Sampling;
+use super::overflow::Overflow;
 use super::tally::ChunkLimits;
 use crate::codec;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +25,7 @@ pub(super) struct StreamAbout {
     pub chunk_bytes: Option<u64>,
     pub chunk_records: Option<u64>,
     pub chunk_span: Option<f64>,
+    pub overflow: Overflow,
 }
 
 impl RecordingAbout {
@@ -44,6 +46,7 @@ impl StreamAbout {
             chunk_bytes: limits.bytes,
             chunk_records: limits.records,
             chunk_span: limits.span,
+            overflow: Overflow::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::open_stream::OpenStream;
 use super::tally::{ChunkLimits, Counted, Span, Tally};
 use crate::engine::{ChunkBuild, Store, StreamView};
 use crate::error::Result;
-use crate::format::column::{ChunkBuilder, Schema, Value, row_payload};
+use crate::format::column::{ChunkBuilder, Schema, Value, row_payload, split_dropped};
 use crate::ids::{Sequence, StreamId};
 use crate::journal::Payload;
 
@@ -47,6 +47,7 @@ impl Batch {
             return Ok(());
         }
         let mut builds = Vec::with_capacity(self.spans.len());
+        let mut dropped = Vec::new();
         let mut builder: Option<(usize, ChunkBuilder)> = None;
         for (position, span) in &self.spans {
             let Some(stream) = streams.get(*position) else { continue };
@@ -54,10 +55,14 @@ impl Batch {
                 Some((of, builder)) if of == *position => builder,
                 _ => ChunkBuilder::new(stream.schema.clone()),
             };
-            builds.push(build(store, stream, *span, &mut at_hand)?);
+            let (made, before) = build(store, stream, *span, &mut at_hand)?;
+            builds.push(made);
+            if before > 0 {
+                dropped.push((stream.id, before));
+            }
             builder = Some((*position, at_hand));
         }
-        store.publish_chunks(builds)?;
+        store.publish_counting(builds, dropped)?;
         self.gone = self.gone.saturating_add(self.spans.len());
         self.spans.clear();
         self.raw_len = 0;
@@ -65,17 +70,17 @@ impl Batch {
     }
 }
 
-/// Makes a chunk of the unsealed records `span`.
+/// Makes a chunk of the unsealed records `span`; with how many were dropped before them.
 fn build(
     store: &Store,
     stream: &OpenStream,
     span: Span,
     builder: &mut ChunkBuilder,
-) -> Result<ChunkBuild> {
+) -> Result<(ChunkBuild, u64)> {
     let payloads = store.tail_payloads(stream.id, span.first..span.first + span.rows)?;
     builder.clear();
-    fill(store, &stream.schema, payloads.iter(), builder)?;
-    finish(stream.id, &stream.name, span.first, builder)
+    let dropped = fill(store, &stream.schema, payloads.iter(), builder)?;
+    Ok((finish(stream.id, &stream.name, span.first, builder)?, dropped))
 }
 
 /// The unsealed records of a stream as it was seen, up to `end`, as the chunks that its own writer makes
@@ -109,20 +114,23 @@ pub(super) fn chunks_of_view(
     Ok(builds)
 }
 
+/// Adds the records; returns how many were dropped before them.
 fn fill<'p>(
     store: &Store,
     schema: &Schema,
     payloads: impl Iterator<Item = &'p Payload>,
     builder: &mut ChunkBuilder,
-) -> Result<()> {
+) -> Result<u64> {
+    let mut dropped = 0u64;
     for payload in payloads {
         let mut fetched = Vec::new();
         let bytes = store.payload_slice(payload, &mut fetched)?;
         let mut values: Vec<Value<'_>> = Vec::with_capacity(schema.fields().len());
         let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
         builder.push(iteration, time, &values)?;
+        dropped = split_dropped(bytes)?.0.saturating_add(dropped);
     }
-    Ok(())
+    Ok(dropped)
 }
 
 fn finish(

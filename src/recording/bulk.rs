@@ -262,7 +262,7 @@ impl Bulk {
         self.flush()?;
         let claim = self.take_claim()?;
         let status = RecordingStatus::Complete;
-        set_status(&self.store, self.id, &self.name, claim, status, metadata)
+        set_status(&self.store, self.id, &self.name, claim, status, metadata, &[])
     }
 
     /// Publishes what is left, then in one transaction ends the recording as *complete*, calls it

@@ -147,6 +147,7 @@ impl NewRecording {
             let watched = every.watched().and_then(|name| self.schema.position(name));
             let watched = watched.and_then(|at| self.schema.fields().get(at)).cloned();
             OpenStream::new(*id, new.name, new.schema, limits, every, watched)
+                .overflowing(new.about.overflow)
         });
         let (streams, batch) = (streams.collect(), Batch::behind(0));
         let (id, schema, claim) = (begun.id, checked.schema, begun.claim);
@@ -260,7 +261,11 @@ impl NewRecording {
         if let Some(field) = every.watched().filter(|field| self.schema.position(field).is_none()) {
             return refuse(format!("it watches the field {field:?}, which there is not"));
         }
+        if let Some(cause) = options.overflow.fault() {
+            return refuse(cause);
+        }
         let about = StreamAbout::new(every.sampling(), &limits);
+        let about = StreamAbout { overflow: options.overflow, ..about };
         Ok(NewStream { name: name.clone(), schema, about })
     }
 }

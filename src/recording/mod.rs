@@ -21,6 +21,8 @@
 
 mod about;
 mod about_chunk;
+mod ack;
+mod admit;
 mod axis;
 mod batch;
 mod begin;
@@ -32,6 +34,7 @@ mod decoders;
 mod difference;
 mod draft;
 mod element;
+mod end;
 mod events;
 mod every;
 #[cfg(feature = "interop")]
@@ -57,6 +60,7 @@ mod observable;
 mod observe;
 mod open_chunk;
 mod open_stream;
+mod overflow;
 mod parameter;
 mod parameters;
 mod reader;
@@ -70,6 +74,7 @@ mod resume;
 mod resume_from;
 mod resume_plan;
 mod retention;
+mod ring;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
@@ -107,6 +112,7 @@ pub use followed::{Followed, FollowedRecord};
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use merge::Merged;
 pub use observable::{Cell, Observable, ValueMap};
+pub use overflow::Overflow;
 pub use parameter::{PARAMETER_BYTES_MAX, Parameter};
 pub use reader::Recording;
 pub use recorder::{NewRecord, Recorder};

@@ -1,6 +1,7 @@
 //! Observing: which streams are due, and their records of a state, encoded once and accepted as one
 //! group. A stream that is not due costs nothing; one that has the iteration is left as it is.
 
+use super::admit::Insists;
 use super::every::{Due, Moment};
 use super::observable::{Cell, Observable, ValueMap};
 use super::open_stream::{OpenStream, Sampled};
@@ -75,7 +76,8 @@ impl Recorder {
     }
 
     pub(super) fn observe_for(&self, whom: For, now: Moment, give: Give<'_>) -> Result<Ticket> {
-        self.locked("observe", |state| {
+        let insists = if whom == For::All { Insists::Yes } else { Insists::No };
+        let attempt = self.locked("observe", |state| {
             if let Some(last) = state.observed.filter(|last| now.iteration < *last) {
                 let cause = format!("iteration {} lies before {last}", now.iteration);
                 return Err(Error::invalid("observe", format!("{:?}", self.name), cause));
@@ -91,17 +93,10 @@ impl Recorder {
                     record(group, position, stream, now, sampled, give)?;
                 }
             }
-            let ticket = if !group.records.is_empty() {
-                self.accept(state)?
-            } else {
-                match &state.ticket {
-                    Some(ticket) => ticket.clone(),
-                    None => self.store.ticket_of_nothing()?,
-                }
-            };
-            state.observed = Some(now.iteration);
-            Ok(ticket)
-        })
+            group.observed = Some(now.iteration);
+            self.attempt(state, insists)
+        })?;
+        self.settle("observe", attempt, insists)
     }
 }
 
@@ -121,7 +116,7 @@ fn sampled(
     bytes: &mut Vec<u8>,
     give: Give<'_>,
 ) -> Result<Option<Sampled>> {
-    if stream.tally.last().is_some_and(|(last, _)| last == now.iteration) {
+    if stream.last().is_some_and(|(last, _)| last == now.iteration) {
         return Ok(None);
     }
     let mut nanos = None;

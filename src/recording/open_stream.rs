@@ -1,14 +1,17 @@
 //! A stream that is being recorded: what it takes, and how far it is.
 
 use super::every::{Due, Every, Moment};
+use super::overflow::Overflow;
 use super::recorded::Recorded;
 use super::restored::At;
+use super::ring::{Kept, Ring};
 use super::tally::{ChunkLimits, Counted, Span, Tally};
 use crate::digest::Digest;
 use crate::engine::Store;
 use crate::error::{Error, Result};
 use crate::format::column::{Field, Schema};
 use crate::ids::StreamId;
+use crate::protection::Protection;
 
 /// One stream of a running recording.
 #[derive(Debug)]
@@ -21,6 +24,12 @@ pub(super) struct OpenStream {
     /// The field that it watches, of the recording's schema.
     pub watched: Option<Field>,
     pub tally: Tally,
+    /// What it does when the queue is full.
+    pub overflow: Overflow,
+    /// What waits to be triggered.
+    pub ring: Ring,
+    /// How many records were dropped since the last that was recorded.
+    pub dropped: u64,
     /// What the last record saw of the watched field.
     seen: Option<Digest>,
     /// When the last record was taken, by the disk's monotonic clock.
@@ -44,8 +53,25 @@ impl OpenStream {
         every: Every,
         watched: Option<Field>,
     ) -> Self {
-        let tally = Tally::new(0, None);
-        Self { id, name, schema, limits, every, watched, tally, seen: None, taken_nanos: None }
+        Self {
+            id,
+            name,
+            schema,
+            limits,
+            every,
+            watched,
+            tally: Tally::new(0, None),
+            overflow: Overflow::default(),
+            ring: Ring::default(),
+            dropped: 0,
+            seen: None,
+            taken_nanos: None,
+        }
+    }
+
+    /// The same, that does so when the queue is full.
+    pub fn overflowing(self, overflow: Overflow) -> Self {
+        Self { overflow, ..self }
     }
 
     /// Goes on behind the records that the stream has, of which the last is as `at` says. Returns the
@@ -76,7 +102,12 @@ impl OpenStream {
             Some(taken) => nanos().saturating_sub(taken) >= interval,
             None => true,
         };
-        self.every.due(now, self.tally.last(), is_wall_due)
+        self.every.due(now, self.last(), is_wall_due)
+    }
+
+    /// Iteration and time of the last record, sealed, in the journal or kept until it is triggered.
+    pub fn last(&self) -> Option<(i64, Option<f64>)> {
+        self.ring.last().or(self.tally.last())
     }
 
     /// Whether the watched field is another one than the last record saw.
@@ -86,7 +117,7 @@ impl OpenStream {
 
     /// Whether a record at `now` can come behind the last one, or behind `before` in the same group.
     pub fn check_order(&self, now: Moment, before: Option<Moment>) -> Result<()> {
-        let last = before.map(|m| (m.iteration, m.time)).or(self.tally.last());
+        let last = before.map(|m| (m.iteration, m.time)).or(self.last());
         let place = || format!("stream {:?}", self.name);
         if let Some((last, _)) = last.filter(|(last, _)| now.iteration <= *last) {
             let cause = format!("iteration {} does not follow {last}", now.iteration);
@@ -98,12 +129,33 @@ impl OpenStream {
 
     /// Counts an accepted record; returns the chunk that is full by it, if there is one.
     pub fn count(&mut self, recorded: &Recorded) -> Option<Span> {
-        if recorded.sampled.seen.is_some() {
-            self.seen = recorded.sampled.seen;
-        }
-        if recorded.sampled.taken_nanos.is_some() {
-            self.taken_nanos = recorded.sampled.taken_nanos;
-        }
+        self.sampled(recorded.sampled);
+        // Its payload tells of them.
+        self.dropped = 0;
         self.tally.add(&self.limits, recorded.counted)
+    }
+
+    /// Keeps a record until it is triggered.
+    pub fn keep(&mut self, kept: Kept, sampled: Sampled) {
+        let Overflow::Ring { records, bytes } = self.overflow else { return };
+        self.sampled(sampled);
+        let fallen = self.ring.push(kept, records, bytes);
+        self.leave_out(fallen);
+    }
+
+    /// Counts records that are not recorded.
+    pub fn leave_out(&mut self, records: u64) {
+        if Protection::DropCounted.is_on() {
+            self.dropped = self.dropped.saturating_add(records);
+        }
+    }
+
+    fn sampled(&mut self, sampled: Sampled) {
+        if sampled.seen.is_some() {
+            self.seen = sampled.seen;
+        }
+        if sampled.taken_nanos.is_some() {
+            self.taken_nanos = sampled.taken_nanos;
+        }
     }
 }

@@ -3,8 +3,10 @@
 
 use std::ops::Range;
 
+use super::admit::Fate;
 use super::every::Moment;
 use super::open_stream::{OpenStream, Sampled};
+use super::ring::Kept;
 use super::tally::Counted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{CHUNK_RAW_BYTES_MAX, Field, RowEncoder};
@@ -29,6 +31,12 @@ pub(super) struct Group {
     /// Each record's stream, and where its payload lies in `bytes`.
     pub parts: Vec<(StreamId, Range<usize>)>,
     pub records: Vec<Recorded>,
+    /// What becomes of each.
+    pub fates: Vec<Fate>,
+    /// The parts that were offered to the store last.
+    pub offered: Vec<(StreamId, Range<usize>)>,
+    /// The iteration that was observed, if it is an observation.
+    pub observed: Option<i64>,
 }
 
 impl Group {
@@ -38,6 +46,32 @@ impl Group {
         self.bytes.shrink_to(KEPT_BYTES);
         self.parts.clear();
         self.records.clear();
+        self.fates.clear();
+        self.offered.clear();
+        self.observed = None;
+    }
+
+    /// Collects promised records of the stream at `position`, up to iteration `last`: one, or as many as
+    /// take `bytes_max`. Returns how many.
+    pub fn collect_kept(
+        &mut self,
+        position: usize,
+        stream: &OpenStream,
+        last: Option<i64>,
+        bytes_max: u64,
+    ) -> usize {
+        let wanted = |kept: &&Kept| last.is_some_and(|last| kept.counted.iteration <= last);
+        for kept in stream.ring.promised().take_while(wanted) {
+            let start = self.bytes.len();
+            if start > 0 && (start + kept.payload.len()) as u64 > bytes_max {
+                break;
+            }
+            self.bytes.extend_from_slice(&kept.payload);
+            let (counted, sampled) = (kept.counted, Sampled::default());
+            self.records.push(Recorded { stream: position, counted, sampled });
+            self.parts.push((stream.id, start..self.bytes.len()));
+        }
+        self.records.len()
     }
 
     /// Encodes a record of the stream at `position`; `value` adds the value of each field.

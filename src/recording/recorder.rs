@@ -10,24 +10,19 @@ use std::cell::{RefCell, RefMut};
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
+use super::admit::Insists;
 use super::batch::Batch;
 use super::checkpoint::CHECKPOINTS_KEPT;
-use super::draft::check_name;
 use super::events::Where;
 use super::every::Moment;
 use super::history::History;
-use super::observable::Observable;
-use super::observe::For;
 use super::open_stream::{OpenStream, Sampled};
 use super::recorded::Group;
-use super::status::set_status;
-use crate::engine::{Claim, Store, Waiting};
+use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Schema, Value};
 use crate::ids::RecordingId;
-use crate::journal::{Level, Ticket};
-use crate::manifest::RecordingStatus;
-use crate::protection::Protection;
+use crate::journal::Ticket;
 
 /// One record for [`Recorder::append_all`].
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +37,8 @@ pub struct NewRecord<'a> {
     pub values: &'a [Value<'a>],
 }
 
-/// A running recording. Dropped, it stays *running*, and what was accepted is kept.
+/// A running recording. Dropped, it makes durable what was accepted, and stays *running*:
+/// [`Recorder::close`] does the same and tells what failed.
 #[derive(Debug)]
 pub struct Recorder {
     pub(super) store: Store,
@@ -50,7 +46,8 @@ pub struct Recorder {
     pub(super) name: String,
     /// All fields, of which each stream has some or all.
     pub(super) schema: Schema,
-    pub(super) claim: Claim,
+    /// Absent once it has ended.
+    pub(super) claim: Option<Claim>,
     /// What was sealed before it was resumed.
     pub(super) history: History,
     /// Reentrant, so that code of a caller that comes back is refused and does not wait for itself.
@@ -86,6 +83,7 @@ impl Recorder {
         let kept = CHECKPOINTS_KEPT;
         let state = State { streams, batch, group, observed, ticket: None, checkpoints_kept: kept };
         let (history, state) = (History::default(), ReentrantMutex::new(RefCell::new(state)));
+        let claim = Some(claim);
         Self { store, id, name, schema, claim, history, state }
     }
 
@@ -136,13 +134,14 @@ impl Recorder {
     ///
     /// # Errors
     /// `Invalid` for an unknown stream, values that do not fit its schema, or an iteration that
-    /// does not grow, with nothing accepted; `LimitExceeded` for a group above the queue;
-    /// `DiskFull`; `Halted`; what kept an earlier chunk from being published.
+    /// does not grow, with nothing accepted; `LimitExceeded`, at once, for a group above the queue;
+    /// `QueueFull` and `TimedOut` as its streams' [`Overflow`](super::Overflow) wants it; `DiskFull`;
+    /// `Halted`; what kept an earlier chunk from being published.
     ///
     /// # Durability
     /// None (*Accepted*): wait on the ticket, or call [`Recorder::barrier`].
     pub fn append_all(&self, records: &[NewRecord<'_>]) -> Result<Ticket> {
-        self.locked("append", |state| {
+        let attempt = self.locked("append", |state| {
             let State { streams, group, .. } = &mut *state;
             for (at, record) in records.iter().enumerate() {
                 let Some(stream) = streams.get(record.stream) else {
@@ -163,8 +162,9 @@ impl Recorder {
                     Ok(())
                 })?;
             }
-            self.accept(state)
-        })
+            self.attempt(state, Insists::No)
+        })?;
+        self.settle("append", attempt, Insists::No)
     }
 
     /// Runs `work` with everything in its hands; what it collected is forgotten at its end.
@@ -185,35 +185,7 @@ impl Recorder {
         done
     }
 
-    /// Accepts what was collected, as one group, and counts it.
-    pub(super) fn accept(&self, state: &mut State) -> Result<Ticket> {
-        // Full chunks that could not be published hold memory: nothing more before they are.
-        if state.batch.is_due() {
-            self.publish(state)?;
-        }
-        let State { streams, batch, group, .. } = &mut *state;
-        // P1: one frame for all of them. The mutant makes one of each.
-        let frame = if Protection::ObservationWhole.is_on() { group.parts.len() } else { 1 };
-        let mut ticket = None;
-        for parts in group.parts.chunks(frame.max(1)) {
-            ticket = Some(self.store.append_parts(&group.bytes, parts)?);
-        }
-        let ticket = ticket.map_or_else(|| self.store.ticket_of_nothing(), Ok)?;
-        for recorded in &group.records {
-            let Some(stream) = streams.get_mut(recorded.stream) else { continue };
-            if let Some(span) = stream.count(recorded) {
-                batch.push(recorded.stream, span);
-            }
-        }
-        state.ticket = Some(ticket.clone());
-        // The records are accepted whatever becomes of the chunks; the next call tries again.
-        if state.batch.is_due() {
-            let _ = self.publish(state);
-        }
-        Ok(ticket)
-    }
-
-    fn publish(&self, state: &mut State) -> Result<()> {
+    pub(super) fn publish(&self, state: &mut State) -> Result<()> {
         let State { streams, batch, .. } = state;
         batch.publish(&self.store, streams).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
@@ -239,87 +211,5 @@ impl Recorder {
             }
             self.publish(state)
         })
-    }
-
-    /// Waits until the records behind `ticket` reached `level`.
-    ///
-    /// # Errors
-    /// `Io`, `DiskFull`; `OutcomeUnknown` when a sync failed: the store has halted.
-    ///
-    /// # Durability
-    /// *Written* survives a killed process, *Durable* a power cut.
-    pub fn wait(&self, ticket: &Ticket, level: Level) -> Result<()> {
-        self.store.wait(ticket, level)
-    }
-
-    /// As [`Recorder::wait`], as a future for any executor.
-    ///
-    /// # Errors
-    /// Its output is what [`Recorder::wait`] returns.
-    ///
-    /// # Durability
-    /// *Written* survives a killed process, *Durable* a power cut: when the future is ready.
-    pub fn when(&self, ticket: &Ticket, level: Level) -> Waiting {
-        self.store.when(ticket, level)
-    }
-
-    /// Returns when everything accepted before it is durable. Seals nothing.
-    ///
-    /// # Errors
-    /// As [`Recorder::wait`].
-    ///
-    /// # Durability
-    /// *Durable*, with one data sync for any number of streams.
-    pub fn barrier(&self) -> Result<()> {
-        self.store.barrier()
-    }
-
-    /// Seals what is left, then ends the recording as *complete*. Of a recording that was resumed what
-    /// was sealed before is looked at first: each chunk's row, its file's presence, length and name,
-    /// its footer; its values only where [`Resume::read_history`](super::Resume::read_history) says so.
-    ///
-    /// # Errors
-    /// `Damage` for sealed history; as [`Recorder::wait`]; `Conflict` when the recording has ended already or was retired. The
-    /// recording then stays *running* with all its records.
-    ///
-    /// # Durability
-    /// All records and the end are durable when this returns.
-    pub fn complete(self) -> Result<()> {
-        self.seal()?;
-        self.history.check(&self.store, &self.name)?;
-        let Self { store, id, name, claim, .. } = self;
-        set_status(&store, id, &name, claim, RecordingStatus::Complete, &[])
-    }
-
-    /// Records `state` in every stream that lacks its iteration, due or not, then as
-    /// [`Recorder::complete`].
-    ///
-    /// # Errors
-    /// As [`Recorder::observe`] and [`Recorder::complete`].
-    ///
-    /// # Durability
-    /// All records and the end are durable when this returns.
-    pub fn complete_with<S: Observable + ?Sized>(self, state: &S) -> Result<()> {
-        let now = Moment { iteration: state.iteration(), time: state.time() };
-        self.observe_for(For::All, now, &mut |name, to| state.field(name, to))?;
-        self.complete()
-    }
-
-    /// Seals what is left, then ends the recording as *failed*. Accepted records are kept.
-    ///
-    /// # Errors
-    /// `Invalid` for a blank reason; as [`Recorder::complete`], and such an error takes precedence.
-    ///
-    /// # Durability
-    /// All records and the end are durable when this returns.
-    pub fn fail(self, reason: &str) -> Result<()> {
-        if check_name("reason", reason).is_err() {
-            let place = format!("{:?}", self.name);
-            return Err(Error::invalid("fail", place, "the reason is blank or too long"));
-        }
-        self.seal()?;
-        let status = RecordingStatus::Failed { reason: reason.to_owned() };
-        let Self { store, id, name, claim, .. } = self;
-        set_status(&store, id, &name, claim, status, &[])
     }
 }

@@ -287,12 +287,14 @@ impl Resume {
         for (position, ((view, every), at)) in each.enumerate() {
             let stored = StreamAbout::from_bytes(&view.row.about)?;
             let expected = self.expected.as_ref().and_then(|draft| draft.about_of(&view.row.name));
-            let limits = expected.unwrap_or(stored).limits();
+            let about = expected.unwrap_or(stored);
+            let limits = about.limits();
             let of_stream = Schema::from_bytes(&view.row.schema)?;
             let watched = every.watched().and_then(|name| schema.position(name));
             let watched = watched.and_then(|at| schema.fields().get(at)).cloned();
             let name = view.row.name.clone();
             let mut stream = OpenStream::new(view.stream, name, of_stream, limits, every, watched);
+            stream.overflow = about.overflow;
             for span in stream.prime(&self.store, at)? {
                 batch.push(position, span);
             }

@@ -5,13 +5,14 @@
 //!                                          `-----[Recorder::fail]-------> Failed
 //! ```
 
-use crate::engine::{Claim, Store};
+use crate::engine::{Claim, Store, count_dropped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::RecordingId;
+use crate::ids::{RecordingId, StreamId};
 use crate::manifest::{Reading, RecordingRow, RecordingStatus, Write};
 use crate::vfs::Step;
 
-/// Ends a running recording in one transaction, with more to say of it, and lets go of it.
+/// Ends a running recording in one transaction, with more to say of it and what its streams dropped,
+/// and lets go of it.
 pub(super) fn set_status(
     store: &Store,
     id: RecordingId,
@@ -19,8 +20,10 @@ pub(super) fn set_status(
     claim: Claim,
     status: RecordingStatus,
     metadata: &[(String, String)],
+    dropped: &[(StreamId, u64)],
 ) -> Result<()> {
     store.transact(Step::PublishCommit, |w| {
+        count_dropped(w, dropped)?;
         let row = end(w, id, name, status, metadata)?;
         w.put(&id, &row)?;
         claim.release_in(w)

@@ -8,7 +8,9 @@ use super::open_chunk::Footers;
 use super::records::Records;
 use crate::engine::{Store, StreamView};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::column::{Column, ColumnId, Field, FieldType, Schema, Value, row_payload};
+use crate::format::column::{
+    Column, ColumnId, Field, FieldType, Schema, Value, row_payload, split_dropped,
+};
 use crate::ids::StreamId;
 use crate::manifest::{ChunkRow, ObjectRow, Reading};
 
@@ -118,6 +120,22 @@ impl Stream {
             bytes = bytes.saturating_add(stored);
         }
         Ok(bytes)
+    }
+
+    /// How many records were due and left out, for want of room in the queue, or because nobody
+    /// triggered them: see [`Overflow`](super::Overflow). It survives a crash as far as the record does
+    /// that came next; what was left out behind the last one is counted when its recorder ends.
+    ///
+    /// # Errors
+    /// `Damage`.
+    pub fn dropped(&self) -> Result<u64> {
+        let mut dropped = self.view.row.dropped;
+        for (_, payload) in &self.view.tail {
+            let mut fetched = Vec::new();
+            let bytes = self.store.payload_slice(payload, &mut fetched)?;
+            dropped = dropped.saturating_add(split_dropped(bytes)?.0);
+        }
+        Ok(dropped)
     }
 
     /// First and last iteration; `None` without a record.

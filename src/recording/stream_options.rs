@@ -1,6 +1,7 @@
 //! What a stream of a new recording is to be: its fields, which observations, where chunks end.
 
 use super::every::Every;
+use super::overflow::Overflow;
 use super::tally::ChunkLimits;
 
 /// Describes one stream, for [`NewRecording::stream_as`](super::NewRecording::stream_as).
@@ -10,6 +11,7 @@ pub struct StreamOptions {
     pub(super) name: String,
     pub(super) fields: Vec<String>,
     pub(super) every: Every,
+    pub(super) overflow: Overflow,
     chunk_bytes: Option<Option<u64>>,
     chunk_records: Option<Option<u64>>,
     chunk_span: Option<Option<f64>>,
@@ -26,6 +28,7 @@ impl StreamOptions {
             name: name.into(),
             fields: fields.into_iter().map(Into::into).collect(),
             every: Every::observation(),
+            overflow: Overflow::default(),
             chunk_bytes: None,
             chunk_records: None,
             chunk_span: None,
@@ -35,6 +38,12 @@ impl StreamOptions {
     /// Which observations it records.
     pub fn every(mut self, every: Every) -> Self {
         self.every = every;
+        self
+    }
+
+    /// What it does with a record for which the queue has no room. Default: the observer waits.
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
         self
     }
 

@@ -5,7 +5,9 @@
 //! equal runs give equal chunks. Ending a recording ends one earlier.
 
 use crate::error::Result;
-use crate::format::column::{CHUNK_RAW_BYTES_MAX, Schema, Value, cells_len, row_payload};
+use crate::format::column::{
+    CHUNK_RAW_BYTES_MAX, Schema, Value, cells_len, row_payload, split_dropped,
+};
 
 /// Where a chunk ends. What any chunk may hold bounds it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -41,7 +43,8 @@ impl Counted {
     pub fn of(schema: &Schema, bytes: &[u8]) -> Result<Self> {
         let mut values: Vec<Value<'_>> = Vec::new();
         let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
-        let (len, cells_len) = (bytes.len() as u64, cells_len(&values));
+        let (_, record) = split_dropped(bytes)?;
+        let (len, cells_len) = (record.len() as u64, cells_len(&values));
         Ok(Self { iteration, time, len, cells_len })
     }
 }

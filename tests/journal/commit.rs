@@ -147,7 +147,7 @@ fn too_much_is_refused_by_the_name_of_its_limit() {
             Err(full) => break full,
         }
     };
-    assert_eq!((full.kind(), full.place()), (ErrorKind::LimitExceeded, "queue_bytes"));
+    assert_eq!((full.kind(), full.place()), (ErrorKind::QueueFull, "queue_bytes"));
     assert!(rig.journal.queued_bytes() <= 2048);
     rig.journal.flush().unwrap();
     assert_eq!(rig.journal.queued_bytes(), 0);

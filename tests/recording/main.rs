@@ -8,6 +8,8 @@ mod checkpoint;
 mod chunks;
 mod decoders;
 #[cfg(feature = "sim")]
+mod ends;
+#[cfg(feature = "sim")]
 mod events;
 #[cfg(feature = "sim")]
 mod follow;
@@ -17,16 +19,24 @@ mod followed_run;
 #[cfg(feature = "sim")]
 mod fork;
 #[cfg(feature = "sim")]
+mod gate;
+#[cfg(feature = "sim")]
 mod histories;
 #[cfg(feature = "sim")]
 mod killed;
 mod observe;
+#[cfg(feature = "sim")]
+mod overflow;
+#[cfg(feature = "sim")]
+mod queue;
 #[cfg(feature = "sim")]
 mod resume;
 #[cfg(feature = "sim")]
 mod resuming;
 #[cfg(feature = "sim")]
 mod retention;
+#[cfg(feature = "sim")]
+mod rig;
 mod sampling;
 mod start;
 mod support;

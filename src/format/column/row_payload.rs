@@ -10,6 +10,7 @@
 
 use super::array::{Array, Elements};
 use super::axes::{RANK_MAX, count_of};
+use super::row_dropped::split_dropped;
 use super::row_encoder::RowEncoder;
 use super::schema::{Field, Schema};
 use super::value::{FieldType, Value};
@@ -111,6 +112,8 @@ struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
     fn moment(&mut self) -> Result<(i64, Option<f64>)> {
+        // What was dropped before it is no part of it.
+        (_, self.0) = split_dropped(self.0)?;
         let [kind] = self.bytes()?;
         if kind != ROW_KIND && kind != TIMED_ROW_KIND {
             let cause = format!("record kind {kind} is of a newer release");

@@ -90,6 +90,8 @@ pub struct StreamRow {
     pub schema: Vec<u8>,
     /// Its sampling and its limits, opaque here.
     pub about: Vec<u8>,
+    /// Records that were left out for want of room, but for those that unsealed records tell of.
+    pub dropped: u64,
 }
 
 impl Row for StreamRow {
@@ -97,7 +99,7 @@ impl Row for StreamRow {
     const TABLE: Table = Table::Streams;
     const VERSION: u8 = 1;
     fn excess(&self) -> Option<&'static str> {
-        exceeds(&[self.sealed_upto.0, self.next_ordinal.0])
+        exceeds(&[self.sealed_upto.0, self.next_ordinal.0, self.dropped])
     }
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }

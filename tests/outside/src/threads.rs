@@ -102,6 +102,7 @@ shared! {
     sealstone::recording::Parameter,
     sealstone::recording::Opaque<u8>,
     sealstone::recording::OpaqueType,
+    sealstone::recording::Overflow,
     sealstone::recording::Quarantined,
     sealstone::recording::PausedFollow,
     sealstone::recording::Recorder,

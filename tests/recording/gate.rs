@@ -1,0 +1,202 @@
+//! A disk whose journal stops at a gate until the test lets it go, or fails there.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use sealstone::vfs::{
+    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space, Step,
+};
+
+/// A call on a journal file that the gate can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Write,
+    Sync,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    held: Option<Call>,
+    /// What each call that the gate would hold answers.
+    error: Option<io::ErrorKind>,
+    /// The writer panics there.
+    panics: bool,
+    standing: usize,
+}
+
+/// A disk with the gate before it.
+#[derive(Debug, Clone)]
+pub struct GateDisk {
+    disk: Arc<dyn Disk>,
+    gate: Arc<(Mutex<Gate>, Condvar)>,
+}
+
+impl GateDisk {
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, gate: Arc::default() }
+    }
+
+    /// Lets the journal stop at its next `call`.
+    pub fn hold(&self, call: Call) {
+        self.change(|gate| gate.held = Some(call));
+    }
+
+    /// Lets everybody through.
+    pub fn let_go(&self) {
+        self.change(|gate| *gate = Gate { standing: gate.standing, ..Gate::default() });
+    }
+
+    /// Lets whoever stands at the gate fail, and whoever makes the same call from now on.
+    pub fn fail(&self, call: Call, error: io::ErrorKind) {
+        self.change(|gate| (gate.held, gate.error) = (Some(call), Some(error)));
+    }
+
+    /// Lets whoever comes to the gate panic.
+    pub fn panic_at(&self, call: Call) {
+        self.change(|gate| (gate.held, gate.panics) = (Some(call), true));
+    }
+
+    /// Returns when somebody stands at the gate.
+    pub fn until_somebody_stands(&self) {
+        let mut gate = self.gate.0.lock();
+        while gate.standing == 0 {
+            self.gate.1.wait(&mut gate);
+        }
+    }
+
+    fn change(&self, what: impl FnOnce(&mut Gate)) {
+        what(&mut self.gate.0.lock());
+        self.gate.1.notify_all();
+    }
+}
+
+#[derive(Debug)]
+struct GateFile {
+    file: Arc<dyn File>,
+    gate: Arc<(Mutex<Gate>, Condvar)>,
+}
+
+impl GateFile {
+    fn pass(&self, call: Call) -> io::Result<()> {
+        let mut gate = self.gate.0.lock();
+        gate.standing += 1;
+        self.gate.1.notify_all();
+        while gate.held == Some(call) && gate.error.is_none() && !gate.panics {
+            self.gate.1.wait(&mut gate);
+        }
+        gate.standing -= 1;
+        assert!(!(gate.panics && gate.held == Some(call)), "the disk panics at the gate");
+        match gate.error.filter(|_| gate.held == Some(call)) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl File for GateFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn identity(&self) -> io::Result<Identity> {
+        self.file.identity()
+    }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+    fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        self.pass(Call::Write)?;
+        self.file.write_at(from, offset)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.pass(Call::Sync)?;
+        self.file.sync_data()
+    }
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+    fn evict(&self) -> io::Result<()> {
+        self.file.evict()
+    }
+    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
+        self.file.try_lock(range, sharing)
+    }
+    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
+        self.file.lock(range, sharing)
+    }
+    fn unlock(&self, range: LockRange) -> io::Result<()> {
+        self.file.unlock(range)
+    }
+    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
+        self.file.is_locked(range)
+    }
+}
+
+impl Disk for GateDisk {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, access)?;
+        let is_journal = path.extension().is_some_and(|extension| extension == "journal");
+        match is_journal && access == Access::CreateNew {
+            true => Ok(Arc::new(GateFile { file, gate: Arc::clone(&self.gate) })),
+            false => Ok(file),
+        }
+    }
+    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
+        self.disk.meta(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.disk.unlink(path)
+    }
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.disk.set_mode(path, mode)
+    }
+    fn mkdir(&self, path: &Path) -> io::Result<()> {
+        self.disk.mkdir(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        self.disk.list(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.disk.space(path)
+    }
+    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.disk.lock_dir(path, sharing)
+    }
+    fn direct_io(&self, path: &Path) -> DirectIo {
+        self.disk.direct_io(path)
+    }
+    fn wall_nanos(&self) -> Option<i64> {
+        self.disk.wall_nanos()
+    }
+    fn monotonic_nanos(&self) -> u64 {
+        self.disk.monotonic_nanos()
+    }
+    fn pid(&self) -> u32 {
+        self.disk.pid()
+    }
+    fn boot_id(&self) -> String {
+        self.disk.boot_id()
+    }
+    fn host(&self) -> String {
+        self.disk.host()
+    }
+    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
+        self.disk.entropy(into)
+    }
+    fn mark(&self, step: Step) {
+        self.disk.mark(step);
+    }
+}
