@@ -43,16 +43,17 @@ pub fn parse(given: &[String]) -> Outcome<Args> {
             "--dir" => args.dir = value()?.into(),
             "--arms" => args.arms = value()?.split(',').map(str::to_owned).collect(),
             "--smoke" => (args.smoke, args.rounds) = (true, 1),
-            name => match ROWS.iter().find(|row| row.id.eq_ignore_ascii_case(name)) {
-                Some(row) => args.rows.push(row),
-                None => {
+            name => {
+                let before = args.rows.len();
+                args.rows.extend(ROWS.iter().copied().filter(|row| row.is_called(name)));
+                if args.rows.len() == before {
                     return Err(format!("{name} is neither a row nor an option; {USAGE}").into());
                 }
-            },
+            }
         }
     }
     if args.rows.is_empty() {
-        args.rows = ROWS.iter().collect();
+        args.rows = ROWS.to_vec();
     }
     if args.rounds == 0 || args.scale.is_nan() || args.scale <= 0.0 {
         return Err("give at least one round, and a scale above 0".into());

@@ -22,6 +22,11 @@ pub enum Goal {
     AtMost(f64),
     /// At least so many, for an arm of ours.
     AtLeast(&'static str, f64),
+    /// At least so many times smaller than another arm, payload for payload.
+    SmallerThan(&'static str, f64),
+    /// At least so many times as fast as another arm in making, or in reading back.
+    FastAs(&'static str, f64),
+    BackAsFastAs(&'static str, f64),
 }
 
 /// What became of a goal.
@@ -85,6 +90,24 @@ impl Goal {
             Self::AtLeast(arm, least) => {
                 let value = (row.value)(&found(arm)?);
                 verdict(format!("{arm}: at least {least} {}", row.unit), value, value >= least, "")
+            }
+            Self::SmallerThan(other, least) => {
+                let size = |m: Measured| m.disk_bytes / m.payload_bytes;
+                let ratio = size(found(other)?) / size(ours?);
+                let text = format!("at least {} x smaller than {other}", short(least));
+                verdict(text, ratio, ratio >= least, " x")
+            }
+            Self::FastAs(other, least) => {
+                let speed = |m: Measured| m.work / m.seconds;
+                let ratio = speed(ours?) / speed(found(other)?);
+                let text = format!("made at least {least} x as fast as {other}");
+                verdict(text, ratio, ratio >= least, " x")
+            }
+            Self::BackAsFastAs(other, least) => {
+                let speed = |m: Measured| m.work / m.back_seconds;
+                let ratio = speed(ours?) / speed(found(other)?);
+                let text = format!("read back at least {least} x as fast as {other}");
+                verdict(text, ratio, ratio >= least, " x")
             }
         })
     }

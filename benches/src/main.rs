@@ -7,6 +7,7 @@
 
 mod args;
 mod arms;
+mod columns;
 mod goals;
 mod outcome;
 mod payload;
@@ -14,6 +15,8 @@ mod peers;
 mod report;
 mod rows;
 mod run;
+mod sets;
+mod text;
 mod usage;
 
 use std::process::ExitCode;

@@ -9,6 +9,8 @@ pub struct Measured {
     pub work: f64,
     /// Seconds that it took.
     pub seconds: f64,
+    /// Seconds that the way back took, where there is one.
+    pub back_seconds: f64,
     /// Median and 99th percentile of the single acknowledgement, in microseconds; 0 without.
     pub p50: f64,
     pub p99: f64,
@@ -23,13 +25,14 @@ pub struct Measured {
     pub syncs: f64,
 }
 
-const FIELDS: usize = 9;
+const FIELDS: usize = 10;
 
 impl Measured {
     fn fields(&mut self) -> [&mut f64; FIELDS] {
         [
             &mut self.work,
             &mut self.seconds,
+            &mut self.back_seconds,
             &mut self.p50,
             &mut self.p99,
             &mut self.cpu,

@@ -1,6 +1,8 @@
-//! Records that no compressor shortens and no deduplication joins, the same for every arm.
+//! Records of one length, the same for every arm: noise that no compressor shortens, or text that zstd
+//! makes about three times shorter. No two are alike, so that no deduplication joins them.
 
 use crate::Outcome;
+use crate::text;
 
 /// Bytes that records are cut from. Small, so that it counts for nothing in an arm's memory.
 const POOL_BYTES: usize = 1 << 20;
@@ -11,13 +13,22 @@ pub trait Source {
     fn record(&mut self, number: u64) -> &[u8];
 }
 
+/// What records are made of.
+enum Matter {
+    /// A pool that they are cut from.
+    Noise(Vec<u8>),
+    /// Lines as a service logs them.
+    Text,
+}
+
 /// Makes records of one length.
 pub struct Payload {
-    pool: Vec<u8>,
+    matter: Matter,
     record: Vec<u8>,
 }
 
 impl Payload {
+    /// Records of noise.
     pub fn new(record_bytes: usize) -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut pool = Vec::with_capacity(POOL_BYTES + record_bytes);
@@ -27,13 +38,23 @@ impl Payload {
             state ^= state << 17;
             pool.extend_from_slice(&state.to_le_bytes());
         }
-        Self { pool, record: vec![0; record_bytes] }
+        Self { matter: Matter::Noise(pool), record: vec![0; record_bytes] }
+    }
+
+    /// Records of text.
+    pub fn text(record_bytes: usize) -> Self {
+        Self { matter: Matter::Text, record: vec![0; record_bytes] }
     }
 
     /// Writes the record `number` into `into`, which has a record's length.
     pub fn fill(&self, number: u64, into: &mut [u8]) {
-        let at = (number.wrapping_mul(7919) % POOL_BYTES as u64) as usize;
-        into.copy_from_slice(&self.pool[at..at + into.len()]);
+        match &self.matter {
+            Matter::Noise(pool) => {
+                let at = (number.wrapping_mul(7919) % POOL_BYTES as u64) as usize;
+                into.copy_from_slice(&pool[at..at + into.len()]);
+            }
+            Matter::Text => text::fill(number, into),
+        }
         into[..8].copy_from_slice(&number.to_le_bytes());
     }
 

@@ -3,26 +3,47 @@
 use std::fmt::Write as _;
 
 use crate::args::Args;
+use crate::columns::hdf5;
 use crate::goals::{ratio, short};
 use crate::outcome::Measured;
-use crate::rows::Row;
+use crate::rows::{Row, Table};
 use crate::run::ByArm;
 
 /// What is printed before all rows.
 pub fn preamble(args: &Args) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
+    let mut text = format!(
         "{cores} processors, {} round(s), scale {}{}. Arms take turns; medians of all rounds.\n",
         args.rounds,
         if args.smoke { 0.0 } else { args.scale },
         if args.smoke { " (smoke run: the figures mean nothing)" } else { "" }
-    )
+    );
+    if args.rows.iter().any(|row| row.arms.contains(&"hdf5")) {
+        let found = hdf5::versions().unwrap_or_else(|e| format!("left out: {e}"));
+        let _ = writeln!(text, "hdf5: {}", found.trim());
+    }
+    text
 }
 
 /// One row's table, and what became of its goals.
 pub fn row(row: &Row, args: &Args, measured: &ByArm) -> String {
     let found = |arm: &str| measured.get(arm).map(|runs| Measured::median(runs));
     let mut text = format!("### {}: {}\n\n", row.id, row.title);
+    match row.table {
+        Table::Speeds => speeds(&mut text, row, measured),
+        Table::Sizes => sizes(&mut text, row, measured),
+    }
+    let verdicts = row.goals.iter().filter_map(|goal| goal.judge(row, &found));
+    for verdict in verdicts.filter(|_| !args.smoke) {
+        let word = if verdict.is_met { "met" } else { "MISSED" };
+        let _ = write!(text, "\n- {word}: {}; found {}", verdict.text, verdict.found);
+    }
+    text.push('\n');
+    text
+}
+
+fn speeds(text: &mut String, row: &Row, measured: &ByArm) {
+    let found = |arm: &str| measured.get(arm).map(|runs| Measured::median(runs));
     let unit = row.unit;
     let _ = writeln!(
         text,
@@ -33,17 +54,13 @@ pub fn row(row: &Row, args: &Args, measured: &ByArm) -> String {
     let (ours, limit) = (found(row.ours), found(row.limit));
     for arm in row.arms {
         let (Some(median), Some(runs)) = (found(arm), measured.get(arm)) else { continue };
-        let mut values: Vec<f64> = runs.iter().map(row.value).collect();
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (values[0], values[values.len() - 1]);
         let against = ours.map_or(f64::NAN, |ours| ratio(row, &ours, &median));
         let of_limit = limit.map_or(f64::NAN, |limit| ratio(row, &median, &limit));
         let _ = writeln!(
             text,
-            "| {arm} | {} | {} - {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {arm} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             short((row.value)(&median)),
-            short(low),
-            short(high),
+            between(runs, row.value),
             short(against),
             short(of_limit),
             waits(&median),
@@ -53,13 +70,42 @@ pub fn row(row: &Row, args: &Args, measured: &ByArm) -> String {
             if median.syncs < 0.0 { "not counted".to_owned() } else { format!("{}", median.syncs) },
         );
     }
-    let verdicts = row.goals.iter().filter_map(|goal| goal.judge(row, &found));
-    for verdict in verdicts.filter(|_| !args.smoke) {
-        let word = if verdict.is_met { "met" } else { "MISSED" };
-        let _ = write!(text, "\n- {word}: {}; found {}", verdict.text, verdict.found);
+}
+
+fn sizes(text: &mut String, row: &Row, measured: &ByArm) {
+    let found = |arm: &str| measured.get(arm).map(|runs| Measured::median(runs));
+    let _ = writeln!(
+        text,
+        "| arm | {} | sealstone is so many x smaller | made at MiB/s | lowest - highest | read back at MiB/s | \
+         lowest - highest | peak MiB | CPU s |",
+        row.unit
+    );
+    let _ = writeln!(text, "|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    let ours = found(row.ours);
+    for arm in row.arms {
+        let (Some(median), Some(runs)) = (found(arm), measured.get(arm)) else { continue };
+        let against = ours.map_or(f64::NAN, |ours| ratio(row, &ours, &median));
+        let made = |m: &Measured| m.work / m.seconds;
+        let back = |m: &Measured| m.work / m.back_seconds;
+        let _ = writeln!(
+            text,
+            "| {arm} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            short((row.value)(&median)),
+            short(against),
+            short(made(&median)),
+            between(runs, made),
+            short(back(&median)),
+            between(runs, back),
+            short(median.peak_mib),
+            short(median.cpu),
+        );
     }
-    text.push('\n');
-    text
+}
+
+fn between(runs: &[Measured], value: impl Fn(&Measured) -> f64) -> String {
+    let mut values: Vec<f64> = runs.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    format!("{} - {}", short(values[0]), short(values[values.len() - 1]))
 }
 
 fn waits(m: &Measured) -> String {

@@ -22,9 +22,14 @@ const HOLD: &str = "hold";
 pub fn all(args: &Args) -> Outcome<()> {
     fs::create_dir_all(&args.dir)?;
     println!("{}", report::preamble(args));
-    for row in &args.rows {
-        let measured = one_row(args, row)?;
+    let mut stores = Stores::default();
+    for (at, row) in args.rows.iter().enumerate() {
+        let measured = one_row(args, row, &mut stores)?;
         println!("{}", report::row(row, args, &measured));
+        let next = args.rows.get(at + 1).map(|next| next.stores);
+        if row.stores.is_empty() || next != Some(row.stores) {
+            stores = Stores::default();
+        }
     }
     // Only when it is empty: it may be somebody's own.
     let _ = fs::remove_dir(&args.dir);
@@ -34,17 +39,25 @@ pub fn all(args: &Args) -> Outcome<()> {
 /// What each arm measured, round by round.
 pub type ByArm = BTreeMap<&'static str, Vec<Measured>>;
 
-fn one_row(args: &Args, row: &Row) -> Outcome<ByArm> {
+fn one_row(args: &Args, row: &Row, stores: &mut Stores) -> Outcome<ByArm> {
     let wanted = |arm: &&&'static str| {
         let asked = args.arms.is_empty() || args.arms.iter().any(|one| one == **arm);
         asked && !(args.smoke && is_slow(arm))
     };
-    let arms: Vec<&'static str> = row.arms.iter().filter(wanted).copied().collect();
-    let mut stores = Stores::default();
+    let is_here = |arm: &&'static str| match (row.absent)(arm) {
+        Some(reason) => {
+            println!("{} {arm} is left out: {reason}", row.id);
+            false
+        }
+        None => true,
+    };
+    let arms = row.arms.iter().filter(wanted).copied().filter(is_here);
+    let arms: Vec<&'static str> = arms.collect();
+    let prefix = if row.stores.is_empty() { row.id } else { row.stores };
     let mut measured = ByArm::new();
     for round in 0..args.rounds {
         for arm in &arms {
-            let dir = args.dir.join(format!("{}-{arm}-{}", row.id, std::process::id()));
+            let dir = args.dir.join(format!("{prefix}-{arm}-{}", std::process::id()));
             let job = Job { arm: (*arm).to_owned(), dir, amount: amount(args, row) };
             if stores.begin(&job.dir)? && row.prepare.is_some() {
                 wait_for(start(row.id, PREPARE, &job)?)?;

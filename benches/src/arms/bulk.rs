@@ -7,11 +7,12 @@ use sealstone::engine::ChunkBuild;
 use sealstone::ids::{Sequence, StreamId};
 
 use super::ours::Ours;
+use super::recorded;
 use super::{Job, Watch};
 use crate::Outcome;
 use crate::outcome::Measured;
 use crate::payload::{Payload, sample};
-use crate::peers::{self, Promise, Setup};
+use crate::peers::{self, Peer, Promise, Setup};
 use crate::usage;
 
 /// All arms are durable after so many bytes.
@@ -32,15 +33,34 @@ pub fn run(job: &Job, record_bytes: u64) -> Outcome<Measured> {
     Ok(measured)
 }
 
+/// B3: text, through zstd-1, `job.amount` bytes before it. Ours is a recording, as its users write one.
+pub fn compressed(job: &Job) -> Outcome<Measured> {
+    let record_bytes = 1 << 10;
+    let batch = BATCH_BYTES / record_bytes;
+    let records = (job.amount / record_bytes).max(batch).next_multiple_of(batch);
+    let setup = Setup { promise: Promise::Durable, record_bytes, records };
+    let store = recorded::open(&job.arm, &job.dir, &setup)?;
+    let mut measured = append_all(store, &setup, Payload::text(record_bytes as usize))?;
+    measured.work = (records * record_bytes) as f64 / f64::from(1 << 20);
+    measured.payload_bytes = (records * record_bytes) as f64;
+    measured.disk_bytes = usage::disk_bytes(&job.dir)? as f64;
+    Ok(measured)
+}
+
 fn peer(job: &Job, record_bytes: u64, records: u64) -> Outcome<Measured> {
     let setup = Setup { promise: Promise::Durable, record_bytes, records };
-    let mut payload = Payload::new(record_bytes as usize);
-    let mut peer = peers::open(&job.arm, &job.dir, &setup)?;
+    let peer = peers::open(&job.arm, &job.dir, &setup)?;
+    append_all(peer, &setup, Payload::new(record_bytes as usize))
+}
+
+fn append_all(mut peer: Box<dyn Peer>, setup: &Setup, mut payload: Payload) -> Outcome<Measured> {
+    let Setup { record_bytes, records, .. } = *setup;
     let watch = Watch::start()?;
     let batch = BATCH_BYTES / record_bytes;
     for from in (0..records).step_by(batch as usize) {
         peer.append(from..from + batch, &mut payload)?;
     }
+    peer.finish()?;
     let mut measured = watch.stop()?;
     measured.syncs = peer.syncs().map_or(-1.0, |syncs| syncs as f64);
     for number in sample(records, SAMPLE) {
@@ -82,7 +102,7 @@ fn ours(job: &Job, record_bytes: u64, records: u64) -> Outcome<Measured> {
     Ok(measured)
 }
 
-fn chunk(stream: StreamId, first: u64, rows: u64, content: Vec<u8>) -> ChunkBuild {
+pub(super) fn chunk(stream: StreamId, first: u64, rows: u64, content: Vec<u8>) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: Sequence(first),

@@ -4,7 +4,11 @@ pub mod acknowledged;
 pub mod bulk;
 pub mod commit;
 mod ours;
+pub mod reading;
+mod recorded;
 pub mod reopen;
+pub mod sizes;
+pub mod wide;
 pub mod written;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
-use super::{Peer, Promise, Setup};
+use super::{Each, Peer, Promise, Setup};
 use crate::Outcome;
 use crate::payload::Source;
 
@@ -46,6 +46,14 @@ impl Peer for Fjall {
     fn read(&mut self, number: u64) -> Outcome<Vec<u8>> {
         let found = self.records.get(number.to_be_bytes())?;
         Ok(found.ok_or_else(|| format!("record {number} is missing"))?.to_vec())
+    }
+
+    fn scan(&mut self, numbers: Range<u64>, each: &mut Each<'_>) -> Outcome<()> {
+        for row in self.records.range(numbers.start.to_be_bytes()..numbers.end.to_be_bytes()) {
+            let (key, record) = row.into_inner()?;
+            each(u64::from_be_bytes(key.as_ref().try_into()?), &record)?;
+        }
+        Ok(())
     }
 
     fn count(&mut self) -> Outcome<u64> {

@@ -2,7 +2,10 @@
 
 mod fjall;
 mod group;
+mod mcap;
+mod parquet;
 mod raw;
+mod raw_zstd;
 mod redb;
 mod sqlite;
 
@@ -32,12 +35,21 @@ pub struct Setup {
     pub records: u64,
 }
 
+/// What is shown each record of a range, with its number.
+pub type Each<'a> = dyn FnMut(u64, &[u8]) -> Outcome<()> + 'a;
+
 /// A record store.
 pub trait Peer: Send {
     /// Appends the records of these numbers as one whole and keeps the promise before it returns.
     fn append(&mut self, numbers: Range<u64>, source: &mut dyn Source) -> Outcome<()>;
+    /// All is appended. A file that can be read only now becomes durable now.
+    fn finish(&mut self) -> Outcome<()> {
+        Ok(())
+    }
     /// The record with this number.
     fn read(&mut self, number: u64) -> Outcome<Vec<u8>>;
+    /// Shows the records of these numbers, in order.
+    fn scan(&mut self, numbers: Range<u64>, each: &mut Each<'_>) -> Outcome<()>;
     /// How many records there are.
     fn count(&mut self) -> Outcome<u64>;
     /// Syncs so far, where they are counted.
@@ -57,6 +69,11 @@ pub fn open(arm: &str, dir: &Path, setup: &Setup) -> Outcome<Box<dyn Peer>> {
         "redb" => Box::new(redb::Redb::open(dir, false)?),
         "redb-quick" => Box::new(redb::Redb::open(dir, true)?),
         "fjall" => Box::new(fjall::Fjall::open(dir, setup)?),
+        "raw-zstd" => Box::new(raw_zstd::RawZstd::open(dir, setup)?),
+        "mcap" => Box::new(mcap::Mcap::open(dir, false)?),
+        "mcap-zstd" => Box::new(mcap::Mcap::open(dir, true)?),
+        "parquet" => Box::new(parquet::Parquet::open(dir, false)?),
+        "parquet-zstd" => Box::new(parquet::Parquet::open(dir, true)?),
         other => return Err(format!("no peer is called {other}").into()),
     })
 }

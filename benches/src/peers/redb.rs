@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableDefinition};
 
-use super::Peer;
+use super::{Each, Peer};
 use crate::Outcome;
 use crate::payload::Source;
 
@@ -56,6 +56,15 @@ impl Peer for Redb {
         let table = self.db.begin_read()?.open_table(RECORDS)?;
         let found = table.get(number)?.ok_or_else(|| format!("record {number} is missing"))?;
         Ok(found.value().to_vec())
+    }
+
+    fn scan(&mut self, numbers: Range<u64>, each: &mut Each<'_>) -> Outcome<()> {
+        let table = self.db.begin_read()?.open_table(RECORDS)?;
+        for row in table.range(numbers)? {
+            let (number, record) = row?;
+            each(number.value(), record.value())?;
+        }
+        Ok(())
     }
 
     fn count(&mut self) -> Outcome<u64> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::{Peer, Promise, Setup};
+use super::{Each, Peer, Promise, Setup};
 use crate::Outcome;
 use crate::payload::Source;
 
@@ -52,6 +52,16 @@ impl Peer for Sqlite {
     fn read(&mut self, number: u64) -> Outcome<Vec<u8>> {
         let mut select = self.db.prepare_cached("SELECT v FROM r WHERE n = ?1")?;
         Ok(select.query_row([number as i64], |row| row.get(0))?)
+    }
+
+    fn scan(&mut self, numbers: Range<u64>, each: &mut Each<'_>) -> Outcome<()> {
+        let text = "SELECT n, v FROM r WHERE n >= ?1 AND n < ?2 ORDER BY n";
+        let mut select = self.db.prepare_cached(text)?;
+        let mut rows = select.query([numbers.start as i64, numbers.end as i64])?;
+        while let Some(row) = rows.next()? {
+            each(row.get::<_, i64>(0)? as u64, row.get_ref(1)?.as_blob()?)?;
+        }
+        Ok(())
     }
 
     fn count(&mut self) -> Outcome<u64> {
