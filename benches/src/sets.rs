@@ -60,9 +60,9 @@ pub fn bodies(bytes: u64) -> Outcome<Table> {
     let step = 0.01;
     let mut values = vec![Vec::new(); 3 * BODIES];
     for _ in 0..bytes / (24 * BODIES as u64) {
-        for n in 0..BODIES {
+        for (n, speed) in speed.iter_mut().enumerate() {
             let force = pull(&at, n);
-            (0..3).for_each(|axis| speed[n][axis] += step * force[axis]);
+            (0..3).for_each(|axis| speed[axis] += step * force[axis]);
         }
         for n in 0..BODIES {
             for axis in 0..3 {
