@@ -3,7 +3,7 @@
 use sealstone::Limits;
 use sealstone::format::column::{Chunk, ChunkBuilder, ColumnId};
 use sealstone::recording::{
-    Column as Decoded, Data as DecodedData, Field, FieldType, Schema, Value,
+    Array, Column as Decoded, Data as DecodedData, Field, FieldType, Schema, Value,
 };
 
 use super::{Column, Data, Table, Texts};
@@ -17,7 +17,10 @@ fn schema_of(table: &Table) -> Outcome<Schema> {
             Data::I64(_) => FieldType::I64,
             Data::Text(_) => FieldType::String,
         };
-        let field = Field::new(column.name.clone(), ty);
+        let mut field = Field::new(column.name.clone(), ty);
+        if !column.axes.is_empty() {
+            field = field.array(column.axes.iter().map(|len| *len as u32));
+        }
         fields.push(if column.present.is_some() { field.nullable() } else { field });
     }
     Ok(Schema::new(fields)?)
@@ -28,6 +31,10 @@ fn cell(column: &Column, row: usize) -> Outcome<Value<'_>> {
         return Ok(Value::Missing);
     }
     Ok(match &column.data {
+        Data::F64(values) if !column.axes.is_empty() => {
+            let width = column.width();
+            Value::Array(Array::new(&column.axes, &values[row * width..(row + 1) * width]))
+        }
         Data::F64(values) => Value::F64(values[row]),
         Data::I64(values) => Value::I64(values[row]),
         Data::Text(texts) => Value::String(std::str::from_utf8(texts.get(row))?),
@@ -48,7 +55,7 @@ pub fn encode(table: &Table, chunk_bytes: Option<u64>) -> Outcome<Vec<Vec<u8>>> 
         if builder.is_full_for(&values, chunk_bytes) {
             chunks.push(builder.finish()?.content);
         }
-        builder.push(row as i64, &values)?;
+        builder.push(row as i64, None, &values)?;
     }
     chunks.push(builder.finish()?.content);
     Ok(chunks)
