@@ -3,6 +3,7 @@
 pub mod acknowledged;
 pub mod bulk;
 pub mod commit;
+mod observed;
 mod ours;
 pub mod reading;
 mod recorded;

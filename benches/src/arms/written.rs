@@ -7,7 +7,7 @@ use sealstone::ids::StreamId;
 use sealstone::journal::Level;
 
 use super::ours::{Ours, check_tails};
-use super::{Job, Watch};
+use super::{Job, Watch, observed};
 use crate::Outcome;
 use crate::outcome::Measured;
 use crate::payload::{Payload, sample};
@@ -20,20 +20,23 @@ const SCALARS_BYTES: usize = 32;
 /// Records that go with one wait.
 const BATCH: u64 = 1000;
 
-/// Appends `job.amount` records: the arm's name is a peer's, `+batch` or `+scalars` behind it.
+/// Appends `job.amount` records: the arm's name is a peer's, `+batch`, `+scalars` or
+/// `+observe` behind it.
 pub fn run(job: &Job) -> Outcome<Measured> {
     let mut words = job.arm.split('+');
     let name = words.next().unwrap_or_default();
-    let (mut batch, mut bytes) = (1, RECORD_BYTES);
+    let (mut batch, mut bytes, mut is_observed) = (1, RECORD_BYTES, false);
     for word in words {
         match word {
             "batch" => batch = BATCH,
             "scalars" => bytes = SCALARS_BYTES,
+            "observe" => (bytes, is_observed) = (SCALARS_BYTES, true),
             other => return Err(format!("an arm cannot be {other}").into()),
         }
     }
     let records = job.amount.max(BATCH).next_multiple_of(batch);
     let mut measured = match name {
+        "sealstone" if is_observed => observed::run(job, records, batch)?,
         "sealstone" => ours(job, records, batch, bytes)?,
         _ => peer(job, name, records, batch, bytes)?,
     };
