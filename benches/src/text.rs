@@ -1,17 +1,18 @@
 //! Lines as a service logs them: templates with digits that differ from line to line, from a seed.
 
-/// Each `#` becomes a digit of its own.
+/// Each `#` becomes a digit of its own, each `@` a hexadecimal one.
 const TEMPLATES: [&str; 6] = [
-    "2026-11-03T08:##:##.###Z INFO  http worker-## GET /api/v1/items/###### status=200 bytes=##### took=##.### ms\n",
-    "2026-11-03T08:##:##.###Z INFO  http worker-## POST /api/v1/orders/###### status=201 bytes=#### took=###.## ms\n",
-    "2026-11-03T08:##:##.###Z DEBUG cache shard=## hit=#### miss=### evicted=## resident=######## bytes\n",
-    "2026-11-03T08:##:##.###Z INFO  db pool=main connection=### duration: #.### ms statement: SELECT * FROM items WHERE id = ######\n",
-    "2026-11-03T08:##:##.###Z WARN  queue orders depth=##### oldest=##.# s consumer=worker-## lag=######\n",
-    "2026-11-03T08:##:##.###Z INFO  sensor station-### temperature=##.## humidity=##.# pressure=10##.# battery=3.##\n",
+    "2026-11-03T08:##:##.###Z INFO  http worker-## GET /api/v1/items/###### status=200 bytes=##### took=##.### ms trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
+    "2026-11-03T08:##:##.###Z INFO  http worker-## POST /api/v1/orders/###### status=201 bytes=#### took=###.## ms trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
+    "2026-11-03T08:##:##.###Z DEBUG cache shard=## hit=#### miss=### evicted=## resident=######## bytes trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
+    "2026-11-03T08:##:##.###Z INFO  db pool=main connection=### duration: #.### ms statement: SELECT * FROM items WHERE id = ###### trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
+    "2026-11-03T08:##:##.###Z WARN  queue orders depth=##### oldest=##.# s consumer=worker-## lag=###### trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
+    "2026-11-03T08:##:##.###Z INFO  sensor station-### temperature=##.## humidity=##.# pressure=10##.# battery=3.## trace=@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n",
 ];
 
 /// Sixteen digits for four bits.
 const DIGITS: [u8; 16] = *b"0123456789012345";
+const HEX_DIGITS: [u8; 16] = *b"0123456789abcdef";
 
 /// A line of random numbers, one behind the other.
 pub struct Random(u64);
@@ -42,15 +43,20 @@ pub fn line(random: &mut Random, into: &mut [u8]) -> usize {
     let len = template.len().min(into.len());
     let (mut bits, mut left) = (0, 0);
     for (to, from) in into[..len].iter_mut().zip(template) {
-        *to = *from;
-        if *from == b'#' {
-            if left == 0 {
-                (bits, left) = (random.next(), 16);
+        let digits = match from {
+            b'#' => &DIGITS,
+            b'@' => &HEX_DIGITS,
+            _ => {
+                *to = *from;
+                continue;
             }
-            *to = DIGITS[(bits & 15) as usize];
-            bits >>= 4;
-            left -= 1;
+        };
+        if left == 0 {
+            (bits, left) = (random.next(), 16);
         }
+        *to = digits[(bits & 15) as usize];
+        bits >>= 4;
+        left -= 1;
     }
     len
 }

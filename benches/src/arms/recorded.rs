@@ -22,7 +22,8 @@ const FIELD: &str = "v";
 /// Opens whatever `arm` names: ours, or a peer.
 pub fn open(arm: &str, dir: &Path, setup: &Setup) -> Outcome<Box<dyn Peer>> {
     Ok(match arm {
-        "sealstone" => Box::new(Recorded::open(dir)?),
+        "sealstone" => Box::new(Recorded::open(dir, false)?),
+        "sealstone-each" => Box::new(Recorded::open(dir, true)?),
         "sealstone-chunks" => Box::new(Chunked::open(dir, setup.record_bytes)?),
         _ => peers::open(arm, dir, setup)?,
     })
@@ -32,6 +33,8 @@ pub fn open(arm: &str, dir: &Path, setup: &Setup) -> Outcome<Box<dyn Peer>> {
 pub struct Recorded {
     dir: PathBuf,
     state: State<Bulk, Stream>,
+    /// Whether each append waits until it is durable.
+    waits: bool,
     syncs: f64,
 }
 
@@ -42,9 +45,9 @@ enum State<W, R> {
 }
 
 impl Recorded {
-    pub fn open(dir: &Path) -> Outcome<Self> {
+    pub fn open(dir: &Path, waits: bool) -> Outcome<Self> {
         let state = if dir.join("run.stone").exists() { read(dir)? } else { write(dir)? };
-        Ok(Self { dir: dir.to_owned(), state, syncs: 0.0 })
+        Ok(Self { dir: dir.to_owned(), state, waits, syncs: 0.0 })
     }
 
     fn stream(&self) -> Outcome<&Stream> {
@@ -76,7 +79,9 @@ impl Peer for Recorded {
         for number in numbers {
             bulk.push(0, number as i64, &[Value::Bytes(source.record(number))])?;
         }
-        bulk.flush()?;
+        if self.waits {
+            bulk.flush()?;
+        }
         self.syncs = ours.syncs();
         Ok(())
     }

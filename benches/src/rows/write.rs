@@ -66,12 +66,12 @@ pub static B2: Row = Row {
 
 pub static B3: Row = Row {
     id: "B3",
-    title: "1 GiB of 1 KiB records of text, by zstd-1, durable after each 8 MiB; MCAP and Parquet only at \
-            their end",
+    title: "1 GiB of 1 KiB records of text, by zstd-1, durable after each 8 MiB (raw-zstd, sealstone-each), \
+            on the way (sealstone), at the end (MCAP, Parquet)",
     unit: "MiB/s",
     value: per_second,
     limit: "raw-zstd",
-    arms: &["raw-zstd", "sealstone", "mcap-zstd", "parquet-zstd"],
+    arms: &["raw-zstd", "sealstone", "sealstone-each", "mcap-zstd", "parquet-zstd"],
     goals: &[
         Than("mcap-zstd", 1.4),
         Than("parquet-zstd", 1.8),
@@ -142,7 +142,7 @@ pub static B6: Row = Row {
 pub static B7: Row = Row {
     id: "B7",
     title: "200 B records, and 32 B ones (+scalars), written to the kernel, 1 thread, a wait for \
-            each or for 1,000 (+batch)",
+            each or for 1,000 (+batch); a state of three doubles, observed (+observe)",
     unit: "records/s",
     value: per_second,
     limit: "raw-prewritten",
