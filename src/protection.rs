@@ -73,6 +73,8 @@ protections! {
     DropCounted = "drop_counted",
     GroupAdmission = "group_admission",
     WriterErrorFirst = "writer_error_first",
+    DiffCut = "diff_cut",
+    GapListed = "gap_listed",
 }
 
 #[cfg(feature = "sim")]

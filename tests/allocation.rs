@@ -266,3 +266,53 @@ fn rec10_a_stream_that_is_not_due_allocates_nothing() {
     println!("{:.2} allocations for a record", due as f64 / 50.0);
     assert!(due <= 6 * 50, "{due} allocations for 50 records");
 }
+
+/// Does walking over a long stream hold a few chunks of it, whatever its length, while the whole
+/// series is there when it is asked for?
+#[test]
+fn rec45_iterators_hold_a_few_chunks_of_a_long_stream() {
+    use sealstone::recording::{Decoders, Field, FieldType, Schema, Value};
+    const RECORDS: i64 = 300_000;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path().join("run.stone")).unwrap();
+    let fields = ["x", "y"].map(|name| Field::new(name, FieldType::F64)).to_vec();
+    let schema = Schema::new(fields).unwrap();
+    let new = store.record("run", &schema).chunk_bytes(64 << 10).stream("s", ["x", "y"]);
+    let mut bulk = new.start_bulk().unwrap();
+    let mut rng = Rng::new(3);
+    for n in 0..RECORDS {
+        let x = f64::from_bits(rng.next_u64() >> 2);
+        bulk.push(0, n, &[Value::F64(x), Value::F64(-x)]).unwrap();
+    }
+    bulk.complete(&[]).unwrap();
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    // What the manifest's cache takes is not counted.
+    let count = stream.iteration().to_column().unwrap().len();
+    assert_eq!(count, RECORDS as usize);
+    let few = 2 << 20;
+    let columns = peak_of(|| {
+        let columns = stream.field("x").unwrap().columns().unwrap();
+        assert_eq!(columns.map(|column| column.unwrap().len()).sum::<usize>(), count);
+    });
+    let records = peak_of(|| {
+        let mut records = stream.records(vec![0, 1], 0..stream.rows(), 256 << 10);
+        let mut walked = 0;
+        while records.advance().unwrap() {
+            walked += 1;
+        }
+        assert_eq!(walked, count);
+    });
+    let decoders = Decoders::new()
+        .field("x", |state: &mut (f64, f64), x: f64| state.0 = x)
+        .and_then(|d| d.field("y", |state: &mut (f64, f64), y: f64| state.1 = y))
+        .unwrap();
+    let states = peak_of(|| {
+        let states = stream.states(&decoders, Default::default).unwrap();
+        assert!(states.map(|decoded| decoded.unwrap().state).all(|(x, y)| x == -y));
+    });
+    let whole =
+        peak_of(|| assert_eq!(stream.field("x").unwrap().to_vec::<f64>().unwrap().len(), count));
+    println!("columns {columns}, records {records}, states {states}, whole {whole}");
+    assert!(columns < few && records < few && states < few, "{columns} {records} {states}");
+    assert!(whole >= 8 * count, "the measure measures");
+}

@@ -61,6 +61,8 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::DropCounted,
         Protection::GroupAdmission,
         Protection::WriterErrorFirst,
+        Protection::DiffCut,
+        Protection::GapListed,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -73,6 +73,36 @@ impl Store {
         }
     }
 
+    /// One stream's row and its unsealed records as far as journals read, without its chunks; and
+    /// why there may be more of them, if there may be.
+    pub(crate) fn tail_as_far_as_it_reads(
+        &self,
+        stream: StreamId,
+    ) -> Result<(StreamView, Option<Error>)> {
+        let whole = self.views_within(&[stream], 0).and_then(|mut views| {
+            views.pop().ok_or_else(|| super::streams::unknown("read", stream))
+        });
+        match whole {
+            Ok(view) => Ok((view, None)),
+            Err(e) if e.kind() == ErrorKind::Damage => {
+                let core = self.core();
+                let snapshot = core.snapshot()?;
+                let journals = snapshot.list::<JournalRow>(.., usize::MAX)?;
+                let row = check_stream(snapshot.get::<StreamRow>(&stream)?, stream)?;
+                let mut merge = Merge::default();
+                for journal in &journals {
+                    // What is refused of it was told by `e`; what it held before that is taken.
+                    scan_all(core, std::slice::from_ref(journal), &[stream], &mut merge)?;
+                }
+                let (records, _) = merge.tail(stream, &row, true)?;
+                let sequences = (row.sealed_upto.0..).map(Sequence);
+                let tail = sequences.zip(records.into_iter().map(|record| record.payload));
+                Ok((StreamView { stream, tail: tail.collect(), row, chunks: Vec::new() }, Some(e)))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     /// Those that we hold from memory, all others as a reader sees them.
     fn shared_views(&self, streams: &[StreamId], chunks_max: u64) -> Result<Vec<StreamView>> {
         let held: Vec<StreamId> = {

@@ -13,7 +13,7 @@ use crate::ids::{Ordinal, StreamId};
 use crate::manifest::{ChunkRow, Reading, Snapshot, StreamRow};
 
 /// With more chunks than this a stream holds only those rows that it is asked for.
-pub(super) const CHUNKS_HELD_MAX: u64 = 4096;
+pub(super) const CHUNKS_HELD_MAX: u64 = 1024;
 /// Rows that are looked for at once, since the next ones are wanted next.
 const WINDOW: u64 = 64;
 
@@ -50,6 +50,11 @@ impl Chunks {
             return Err(Error::damage("read", this.place(), cause));
         }
         Ok(Self { held: Held::All(Arc::new(rows)), ..this })
+    }
+
+    /// Of a view whose chunks are looked at elsewhere.
+    pub(super) fn none(view: &StreamView) -> Self {
+        Self { stream: view.stream, row: view.row.clone(), held: Held::All(Arc::default()) }
     }
 
     fn place(&self) -> String {

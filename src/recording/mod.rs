@@ -8,6 +8,7 @@
 //!                 │         element: as Rust types
 //!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
 //!                               └────▶ states, by decoders: values of the caller's own type
+//!   diff: where two recordings begin to differ     lenient: everything that reads, and the gaps
 //!   catalogue ─▶ filter ─▶ parameter            which recordings, by an index where there is one
 //!   import ──▶ bulk      export ◀── merge      remove, replace: all rows in one transaction
 //! ```
@@ -31,6 +32,7 @@ mod catalogue;
 mod checkpoint;
 mod chunks;
 mod decoders;
+mod diff;
 mod difference;
 mod draft;
 mod element;
@@ -55,6 +57,7 @@ mod lane;
 mod last_record;
 #[cfg(feature = "interop")]
 mod left_over;
+mod lenient;
 mod merge;
 mod observable;
 mod observe;
@@ -75,6 +78,7 @@ mod resume_from;
 mod resume_plan;
 mod retention;
 mod ring;
+mod run;
 mod schema;
 #[cfg(feature = "interop")]
 mod spelling;
@@ -99,6 +103,7 @@ pub use bulk::{BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Bulk};
 pub use catalogue::{Catalogue, Selected};
 pub use checkpoint::CHECKPOINTS_KEPT;
 pub use decoders::Decoders;
+pub use diff::{Diff, Difference};
 pub use draft::{NAME_BYTES_MAX, NewRecording};
 pub use element::{Element, NdArray, Opaque};
 pub use events::{EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Event, EventValue, NOTE};
@@ -110,6 +115,7 @@ pub use follow::{Follow, PausedFollow};
 pub use followed::{Followed, FollowedRecord};
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
+pub use lenient::{Gap, Readable};
 pub use merge::Merged;
 pub use observable::{Cell, Observable, ValueMap};
 pub use overflow::Overflow;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::diff::schemas;
 use super::stream::{Bound, Stream};
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,8 +37,12 @@ pub(super) struct OpenChunk<'s> {
 impl Stream {
     /// Opens the chunk at position `at`.
     pub(super) fn open_chunk(&self, at: u64) -> Result<OpenChunk<'_>> {
-        let row = self.chunks.get(at)?;
-        let chunk = self.footer(at, &row)?;
+        self.open_row(at, &self.chunks.get(at)?)
+    }
+
+    /// Opens the chunk at position `at`, whose row is `row`.
+    pub(super) fn open_row(&self, at: u64, row: &ChunkRow) -> Result<OpenChunk<'_>> {
+        let chunk = self.footer(at, row)?;
         let rows = row.first.0..row.first.0.saturating_add(row.rows);
         Ok(OpenChunk { store: &self.store, object: row.object, content: None, chunk, rows })
     }
@@ -67,8 +72,12 @@ impl Stream {
         let fits = row
             .iterations
             .is_none_or(|said| said == chunk.iterations() || row.rows < row.rows_written);
-        if chunk.schema() != self.schema() || chunk.rows() != row.rows_written || !fits {
-            let cause = "schema, row count or iterations differ from what the rows say";
+        if let Some(what) = schemas(self.schema(), chunk.schema()) {
+            let cause = format!("the stream's schema and the chunk's differ: {what}");
+            return Err(Error::damage("read", self.chunk_place(at), cause));
+        }
+        if chunk.rows() != row.rows_written || !fits {
+            let cause = "row count or iterations differ from what the rows say";
             return Err(Error::damage("read", self.chunk_place(at), cause));
         }
         Ok(chunk)
@@ -76,8 +85,11 @@ impl Stream {
 
     fn read_footer(&self, at: u64, row: &ChunkRow) -> Result<Chunk> {
         let len = self.store.snapshot()?.require::<ObjectRow>(&row.object)?.len;
-        read_twice(&self.store, row.object, &mut |read| {
-            Chunk::open(self.chunk_place(at), len, read)
+        // The ends of a stream's chunks are about as long as each other.
+        let known = self.footers.lock().back().map(|(_, chunk)| chunk.end_len());
+        read_twice(&self.store, row.object, &mut |read| match known {
+            Some(end_len) => Chunk::open_with(self.chunk_place(at), len, end_len, read),
+            None => Chunk::open(self.chunk_place(at), len, read),
         })
     }
 

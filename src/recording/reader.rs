@@ -63,6 +63,10 @@ impl Recording {
         Ok(Self { store: store.clone(), id, row, schema, about })
     }
 
+    pub(super) fn stream_ids(&self) -> &[StreamId] {
+        &self.row.streams
+    }
+
     pub(super) fn store(&self) -> &Store {
         &self.store
     }

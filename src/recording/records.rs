@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::open_chunk::OpenChunk;
+use super::run::{backwards, not_growing};
 use super::stream::Stream;
 use crate::error::Result;
 use crate::format::column::{Column, ColumnId, Value};
@@ -31,6 +32,8 @@ pub struct Records<'s> {
     columns: Vec<Column>,
     /// The record at hand, in the columns.
     at: usize,
+    /// The last iteration that was loaded.
+    last: Option<i64>,
 }
 
 impl<'s> Records<'s> {
@@ -51,6 +54,7 @@ impl<'s> Records<'s> {
             times: None,
             columns: Vec::new(),
             at: 0,
+            last: None,
         }
     }
 
@@ -145,6 +149,14 @@ impl<'s> Records<'s> {
         let rows = self.iterations.len();
         if rows == 0 || self.columns.iter().chain(&self.times).any(|column| column.len() != rows) {
             return Err(self.stream.wrong("columns of different lengths"));
+        }
+        if let Some(wrong) = not_growing(&self.iterations, self.last) {
+            let place =
+                format!("stream {:?} row {}", self.stream.name(), self.rest.start + wrong.0 as u64);
+            return Err(backwards(place, wrong));
+        }
+        if let Value::I64(last) = self.iterations.get(rows - 1) {
+            self.last = Some(last);
         }
         self.rest.start += rows as u64;
         Ok(())

@@ -18,8 +18,8 @@ use crate::manifest::{ChunkRow, ObjectRow, Reading};
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub(super) store: Store,
-    schema: Schema,
-    view: StreamView,
+    pub(super) schema: Schema,
+    pub(super) view: StreamView,
     pub(super) chunks: Chunks,
     pub(super) footers: Footers,
 }

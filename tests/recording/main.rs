@@ -3,10 +3,12 @@
 #[cfg(feature = "sim")]
 mod atomic;
 mod bits;
+mod catalogue;
 #[cfg(feature = "sim")]
 mod checkpoint;
 mod chunks;
 mod decoders;
+mod diff;
 #[cfg(feature = "sim")]
 mod ends;
 #[cfg(feature = "sim")]
@@ -24,11 +26,14 @@ mod gate;
 mod histories;
 #[cfg(feature = "sim")]
 mod killed;
+mod lenient;
+mod made;
 mod observe;
 #[cfg(feature = "sim")]
 mod overflow;
 #[cfg(feature = "sim")]
 mod queue;
+mod read;
 #[cfg(feature = "sim")]
 mod resume;
 #[cfg(feature = "sim")]

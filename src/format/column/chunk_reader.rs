@@ -71,6 +71,8 @@ pub struct Chunk {
     times: Option<(f64, f64)>,
     raw_len: u64,
     blocks: HashMap<u32, Vec<BlockRow>>,
+    /// Length of footer and trailer.
+    end_len: u64,
 }
 
 impl Chunk {
@@ -79,13 +81,23 @@ impl Chunk {
     /// # Errors
     /// `Damage` when the bytes are no chunk; `NewerFormat` for a newer version or type.
     pub fn open(place: impl fmt::Display, len: u64, read: &mut ReadRange<'_>) -> Result<Self> {
+        Self::open_with(place, len, END_LEN, read)
+    }
+
+    /// As [`Chunk::open`], for whoever guesses how long the end is, which is read at once.
+    pub(crate) fn open_with(
+        place: impl fmt::Display,
+        len: u64,
+        end_len: u64,
+        read: &mut ReadRange<'_>,
+    ) -> Result<Self> {
         let place = place.to_string();
         let wrong = |cause: &str| Error::damage("read", &place, cause);
         let least = (HEADER_LEN + TRAILER_LEN) as u64;
         if len < least {
             return Err(wrong("it is shorter than any chunk"));
         }
-        let end_at = len.saturating_sub(END_LEN);
+        let end_at = len.saturating_sub(end_len.max(TRAILER_LEN as u64));
         let end = exactly(read, &place, end_at, len - end_at)?;
         let Some((before, trailer)) = end.split_last_chunk::<TRAILER_LEN>() else {
             return Err(wrong("it is shorter than any chunk"));
@@ -111,13 +123,14 @@ impl Chunk {
         if checksum(&footer) != footer_crc {
             return Err(wrong("the footer's checksum does not fit"));
         }
-        if len <= END_LEN {
+        if end_at == 0 {
             check_header(&end[..HEADER_LEN], &place)?;
         }
         let content_end = len - TRAILER_LEN as u64 - footer_len;
         let footer: Footer = codec::decode("chunk footer", &footer)
             .map_err(|e| wrong("the footer does not decode").with_source(e))?;
-        Self::from_footer(place, footer, content_end)
+        let end_len = len - content_end;
+        Ok(Self { end_len, ..Self::from_footer(place, footer, content_end)? })
     }
 
     fn from_footer(place: String, footer: Footer, content_end: u64) -> Result<Self> {
@@ -178,12 +191,18 @@ impl Chunk {
             times,
             raw_len: footer.raw_len,
             blocks,
+            end_len: 0,
         })
     }
 
     /// The schema of its records.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// The length of its end: for [`Chunk::open_with`] of a chunk like it.
+    pub(crate) fn end_len(&self) -> u64 {
+        self.end_len
     }
 
     /// How many records it holds.

@@ -54,6 +54,11 @@ impl Column {
         Self { ty, shape: shape.clone(), data: Data::new(ty), extents, present: None }
     }
 
+    /// A column of no rows of the same kind of values.
+    pub fn empty(&self) -> Self {
+        Self::shaped(self.ty, &self.shape)
+    }
+
     /// The type of its values, or of the elements of its arrays.
     pub fn field_type(&self) -> FieldType {
         self.ty

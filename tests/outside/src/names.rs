@@ -25,9 +25,9 @@ mod error {
 
 mod ids {
     pub use sealstone::ids::{
-        CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, LeaseId, NameGeneration,
-        ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, Sequence, StoreId, StreamId, UniqueId,
-        unix_millis,
+        CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, LeaseId,
+        NameGeneration, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, Sequence, StoreId,
+        StreamId, UniqueId, unix_millis,
     };
 }
 
@@ -148,15 +148,16 @@ mod manifest {
     pub use sealstone::manifest::{
         Birth, BodyDisk, BodyRow, Books, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
         ClaimRow, Committed, Compacted, CondemnedRow, CountersKey, CountersRow, Cursor, Cut,
-        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, EventForm, EventRow, FEATURES_READ, FEATURES_WRITE, FORMAT,
-        FileObjectRow, FileRow, FileState, FrameRow, HistoryKey, HistoryRow, InlineRow, JournalRow,
-        JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn,
-        ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey,
-        ParameterOrderRow, ParameterRow, Pass, PassRow, Place, Raw, Reading, ReceiptRow,
-        RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey, Settled,
-        Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm,
-        Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out, read_head,
-        read_whole_head, replace_head, row_value, switch, to_value, write_head, write_head_by,
+        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, EventForm, EventRow, FEATURES_READ,
+        FEATURES_WRITE, FORMAT, FileObjectRow, FileRow, FileState, FrameRow, HistoryKey,
+        HistoryRow, InlineRow, JournalRow, JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey,
+        NameRow, Namespace, Newborn, ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, ParameterKey,
+        ParameterOrderKey, ParameterOrderRow, ParameterRow, Pass, PassRow, Place, Raw, Reading,
+        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey,
+        Settled, Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table,
+        ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
+        read_head, read_whole_head, replace_head, row_value, switch, to_value, write_head,
+        write_head_by,
     };
 }
 
@@ -170,10 +171,10 @@ mod sealed {
 mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Branch, Budget,
-        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, FollowLevel, Fork, Forked, Health,
-        Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing, Reclaimed,
-        Recovery, Retired, Sealer, Sealing, SnapshotAge, Stats, Store, StreamView, Thing, Waiting,
-        WriteAccess,
+        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, FollowLevel, Fork,
+        Forked, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing,
+        Reclaimed, Recovery, Retired, Sealer, Sealing, SnapshotAge, Stats, Store, StreamView,
+        Thing, Waiting, WriteAccess,
     };
 }
 
@@ -193,7 +194,17 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        Applied, Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, CHECKPOINTS_KEPT, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel, Followed, FollowedRecord, Import, ImportOptions, Imported, Level, Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque, OpaqueType, Overflow, PARAMETER_BYTES_MAX, Parameter, PausedFollow, Progress, QUARANTINE_HOLDER, Quarantined, ROWS_STREAM, Recorder, Recording, RecordingStatus, Records, Restored, Resume, ResumeFrom, ResumePlan, Resumed, Retention, RetentionPlan, Schema, Selected, SetAside, Shape, States, Stays, Stream, StreamOptions, StreamPlan, Ticket, TimeAxis, ToRetire, Undecodable, Value, ValueMap, import_dry_run,
+        Applied, Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, CHECKPOINTS_KEPT,
+        Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, Diff, Difference,
+        EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue,
+        Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel,
+        Followed, FollowedRecord, Gap, Import, ImportOptions, Imported, Level, Merged,
+        NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque,
+        OpaqueType, Overflow, PARAMETER_BYTES_MAX, Parameter, PausedFollow, Progress,
+        QUARANTINE_HOLDER, Quarantined, ROWS_STREAM, Readable, Recorder, Recording,
+        RecordingStatus, Records, Restored, Resume, ResumeFrom, ResumePlan, Resumed, Retention,
+        RetentionPlan, Schema, Selected, SetAside, Shape, States, Stays, Stream, StreamOptions,
+        StreamPlan, Ticket, TimeAxis, ToRetire, Undecodable, Value, ValueMap, import_dry_run,
     };
 }
 
