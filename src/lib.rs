@@ -3,6 +3,7 @@
 #![warn(missing_debug_implementations)]
 #![warn(unnameable_types)]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/GUIDE.md"))]
 //! sealstone keeps state that must still be there after the power fails.
 //!
 //! Every fact (what exists, who owns it, where its bytes lie, what may go) is a row in one redb

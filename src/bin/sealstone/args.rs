@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use sealstone::recording::Field;
+use sealstone::recording::{Field, ResumeFrom};
 
 /// Where the store is, unless it is given.
 pub const STORE_VARIABLE: &str = "SEALSTONE_STORE";
@@ -112,6 +112,12 @@ pub enum Command {
     Salvage(SalvageArgs),
     /// Let a salvaged store be reclaimed: what did not come back is not looked for any more
     Release(ReleaseArgs),
+    /// Tell where two recordings begin to differ; the exit code is 1 if they do
+    Diff(DiffArgs),
+    /// Begin a recording as another one was at a checkpoint, sharing its chunks
+    Fork(ForkArgs),
+    /// Show what resuming a recording would cut, changing nothing
+    Plan(PlanArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -190,6 +196,50 @@ pub struct LsArgs {
     pub store: PathBuf,
     /// A recording, to list its streams
     pub recording: Option<String>,
+    /// Only recordings that this is true of: `dt < 0.01 and solver = 'rk4'`; parameters, and
+    /// name, status, created
+    #[arg(long = "where", value_name = "FILTER", conflicts_with = "recording")]
+    pub filter: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The store
+    pub store: PathBuf,
+    /// A recording
+    pub recording: String,
+    /// The one to compare it with
+    pub other: String,
+    /// The other one lies in this store
+    #[arg(long, value_name = "STORE")]
+    pub other_store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ForkArgs {
+    /// The store
+    pub store: PathBuf,
+    /// The recording to begin as
+    pub recording: String,
+    /// The name of the new one
+    pub new: String,
+    /// Where: `latest` checkpoint, `end`, or the number of a checkpoint
+    #[arg(long, default_value = "latest", value_parser = super::fork::parse_from)]
+    pub from: ResumeFrom,
+    /// Show where it would begin, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The store
+    pub store: PathBuf,
+    /// The recording
+    pub recording: String,
+    /// From where: `latest` checkpoint, `end`, or the number of a checkpoint
+    #[arg(long, default_value = "latest", value_parser = super::fork::parse_from)]
+    pub from: ResumeFrom,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -347,7 +397,7 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     };
     let takes_store = [
         "import", "export", "info", "ls", "cat", "check", "compact", "backup", "follow", "events",
-        "retire",
+        "retire", "release", "diff", "fork", "plan",
     ];
     let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
     match given.iter().skip(1).position(is_command) {

@@ -1,6 +1,5 @@
-//! `sealstone ls STORE [RECORDING]`.
+//! `sealstone ls STORE [RECORDING]`, `sealstone ls STORE --where FILTER`.
 
-use sealstone::Store;
 use sealstone::recording::{Recording, RecordingStatus};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +11,13 @@ pub fn run(args: &LsArgs, times: TimeFormat, output: &mut Output) -> Result<u8, 
     let store = output.opening().open_read_only(&args.store)?;
     match &args.recording {
         Some(name) => streams(&store.recording(name)?, times, output)?,
-        None => recordings(&store, times, output)?,
+        None => {
+            let found = match &args.filter {
+                Some(filter) => store.catalogue().filter(filter)?,
+                None => store.recordings(usize::MAX)?,
+            };
+            recordings(&found, times, output)?;
+        }
     }
     Ok(0)
 }
@@ -26,15 +31,15 @@ pub fn status_name(status: &RecordingStatus) -> &'static str {
     }
 }
 
-fn recordings(store: &Store, times: TimeFormat, output: &mut Output) -> Result<(), End> {
+fn recordings(found: &[Recording], times: TimeFormat, output: &mut Output) -> Result<(), End> {
     let mut list = Vec::new();
-    for recording in store.recordings(usize::MAX)? {
+    for recording in found {
         let mut rows = 0u64;
         for stream in recording.streams()? {
             rows = rows.saturating_add(stream.rows());
         }
         if output.is_json {
-            list.push(summary(&recording, rows));
+            list.push(summary(recording, rows));
             continue;
         }
         output.line(&format!(

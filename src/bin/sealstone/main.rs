@@ -9,10 +9,12 @@ mod backup;
 mod cat;
 mod check;
 mod compact;
+mod diff;
 mod events;
 mod export;
 mod failure;
 mod follow;
+mod fork;
 mod import;
 mod info;
 mod input;
@@ -61,6 +63,9 @@ fn main() -> ExitCode {
         Command::Unpack(args) => pack::run(args, false, &mut output),
         Command::Salvage(args) => salvage::run(args, &mut output),
         Command::Release(args) => release::run(args, &mut output),
+        Command::Diff(args) => diff::run(args, &mut output),
+        Command::Fork(args) => fork::fork(args, &mut output),
+        Command::Plan(args) => fork::plan(args, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),
     };
