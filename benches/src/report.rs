@@ -102,6 +102,38 @@ fn sizes(text: &mut String, row: &Row, measured: &ByArm) {
     }
 }
 
+/// Bytes by arm and data set, of all rows that encode.
+pub fn bytes_of_sets(rows: &[(&'static Row, ByArm)]) -> String {
+    let rows: Vec<_> = rows.iter().filter(|(row, _)| row.table == Table::Sizes).collect();
+    let mut arms: Vec<&str> = Vec::new();
+    for arm in rows.iter().flat_map(|(row, _)| row.arms) {
+        if !arms.contains(arm) {
+            arms.push(arm);
+        }
+    }
+    let mut text = String::new();
+    if rows.len() < 2 {
+        return text;
+    }
+    let ids = rows.iter().map(|(row, _)| format!(" {} |", row.id)).collect::<String>();
+    let _ = writeln!(
+        text,
+        "### B12: bytes of each\n\n| arm |{ids}\n|---|{}",
+        "--:|".repeat(rows.len())
+    );
+    for arm in arms {
+        let _ = write!(text, "| {arm} |");
+        for (_, measured) in &rows {
+            let _ = match measured.get(arm).map(|runs| Measured::median(runs)) {
+                Some(found) => write!(text, " {} |", found.disk_bytes),
+                None => write!(text, " - |"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
 fn between(runs: &[Measured], value: impl Fn(&Measured) -> f64) -> String {
     let mut values: Vec<f64> = runs.iter().map(value).collect();
     values.sort_by(f64::total_cmp);

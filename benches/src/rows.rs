@@ -118,6 +118,7 @@ pub static ROWS: &[&Row] = &[
     &size::SENSORS,
     &size::WEATHER,
     &size::LOGS,
+    &size::SWEEP,
 ];
 
 /// In a smoke run these arms would take all the time there is.

@@ -23,14 +23,17 @@ pub fn all(args: &Args) -> Outcome<()> {
     fs::create_dir_all(&args.dir)?;
     println!("{}", report::preamble(args));
     let mut stores = Stores::default();
+    let mut sizes = Vec::new();
     for (at, row) in args.rows.iter().enumerate() {
         let measured = one_row(args, row, &mut stores)?;
         println!("{}", report::row(row, args, &measured));
+        sizes.push((*row, measured));
         let next = args.rows.get(at + 1).map(|next| next.stores);
         if row.stores.is_empty() || next != Some(row.stores) {
             stores = Stores::default();
         }
     }
+    println!("{}", report::bytes_of_sets(&sizes));
     // Only when it is empty: it may be somebody's own.
     let _ = fs::remove_dir(&args.dir);
     Ok(())

@@ -12,26 +12,54 @@ fn f64s(names: &[String], values: Vec<Vec<f64>>) -> Table {
     Table { columns: columns.collect() }
 }
 
-/// The Lorenz attractor by RK4 with a step of 0.005: three doubles a record, every bit of them used.
+/// The path of examples/lorenz.rs: every tenth step of 0.002 by the midpoint rule, three doubles a record.
 pub fn lorenz(bytes: u64) -> Outcome<Table> {
-    let rates = |[x, y, z]: [f64; 3]| [10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z];
-    let along = |at: [f64; 3], by: [f64; 3], step: f64| {
-        [at[0] + step * by[0], at[1] + step * by[1], at[2] + step * by[2]]
-    };
-    let step = 0.005;
+    const DT: f64 = 0.002;
+    let slope = |[x, y, z]: [f64; 3]| [10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z];
     let mut at = [1.0, 1.0, 1.0];
     let mut values = vec![Vec::new(); 3];
     for _ in 0..bytes / 24 {
-        let a = rates(at);
-        let b = rates(along(at, a, step / 2.0));
-        let c = rates(along(at, b, step / 2.0));
-        let d = rates(along(at, c, step));
-        for axis in 0..3 {
-            at[axis] += step / 6.0 * (a[axis] + 2.0 * b[axis] + 2.0 * c[axis] + d[axis]);
-            values[axis].push(at[axis]);
+        (0..3).for_each(|axis| values[axis].push(at[axis]));
+        for _ in 0..10 {
+            let a = slope(at);
+            let b = slope(std::array::from_fn(|axis| at[axis] + DT / 2.0 * a[axis]));
+            (0..3).for_each(|axis| at[axis] += DT * b[axis]);
         }
     }
     Ok(f64s(&["x", "y", "z"].map(str::to_owned), values))
+}
+
+/// The path of examples/sweep.rs: every second step of damped pendulums, run after run, an angle and a speed
+/// a record.
+pub fn sweep(bytes: u64) -> Outcome<Table> {
+    let mut values = vec![Vec::new(); 2];
+    for task in 0u64.. {
+        if values[0].len() as u64 * 16 >= bytes {
+            break;
+        }
+        let point = if task % 5 == 4 { task - 4 } else { task };
+        let dt = [0.002, 0.005, 0.01, 0.02][(point % 4) as usize];
+        let damping = 0.05 * (point / 4) as f64;
+        let (mut step, mut angle, mut speed) = (0, 1.0f64, 0.0);
+        while f64::from(step) * dt < 20.0 {
+            if step % 2 == 0 {
+                values[0].push(angle);
+                values[1].push(speed);
+            }
+            let force = |angle: f64, speed: f64| -angle.sin() - damping * speed;
+            if point % 2 == 0 {
+                let force = force(angle, speed);
+                angle += dt * speed;
+                speed += dt * force;
+            } else {
+                speed += dt / 2.0 * force(angle, speed);
+                angle += dt * speed;
+                speed += dt / 2.0 * force(angle, speed);
+            }
+            step += 1;
+        }
+    }
+    Ok(f64s(&["angle", "speed"].map(str::to_owned), values))
 }
 
 /// Eight bodies around a heavy one by leapfrog: twenty-four doubles a record.
@@ -75,28 +103,37 @@ pub fn bodies(bytes: u64) -> Outcome<Table> {
     Ok(f64s(&(0..BODIES).flat_map(names).collect::<Vec<_>>(), values))
 }
 
-/// Heat that spreads over a plate of 64 by 64, from a few warm places: an array of doubles a record.
+/// The frames of examples/heat2d.rs: every twentieth of 4,000 steps over a plate of 48 by 64, an array of doubles
+/// a record; then again with the warm place elsewhere.
 pub fn heat(bytes: u64) -> Outcome<Table> {
-    const SIDE: usize = 64;
-    let mut random = Random::new(64);
-    let mut plate = vec![20.0; SIDE * SIDE];
-    for _ in 0..12 {
-        plate[random.next() as usize % (SIDE * SIDE)] += 500.0 * random.unit();
-    }
+    const ROWS: usize = 48;
+    const COLUMNS: usize = 64;
+    let frames = bytes.div_ceil(8 * (ROWS * COLUMNS) as u64) as usize;
     let mut values = Vec::new();
-    for _ in 0..bytes.div_ceil(8 * (SIDE * SIDE) as u64) {
-        let before = plate.clone();
-        for y in 1..SIDE - 1 {
-            for x in 1..SIDE - 1 {
-                let n = y * SIDE + x;
-                let around = before[n - 1] + before[n + 1] + before[n - SIDE] + before[n + SIDE];
-                plate[n] += 0.2 * (around - 4.0 * before[n]);
+    let mut plate = Vec::new();
+    for frame in 0..frames {
+        let (run, at) = (frame / 200, frame % 200);
+        if at == 0 {
+            plate = vec![0.0; ROWS * COLUMNS];
+            for row in ROWS / 4..ROWS / 2 {
+                let from = row * COLUMNS + (COLUMNS / 3 + 5 * run) % 50;
+                plate[from..from + COLUMNS / 6].fill(100.0);
             }
         }
         values.extend_from_slice(&plate);
+        for _ in 0..20 {
+            let old = plate.clone();
+            for row in 1..ROWS - 1 {
+                for column in 1..COLUMNS - 1 {
+                    let at = row * COLUMNS + column;
+                    let around = old[at - 1] + old[at + 1] + old[at - COLUMNS] + old[at + COLUMNS];
+                    plate[at] = old[at] + 0.2 * (around - 4.0 * old[at]);
+                }
+            }
+        }
     }
-    let mut column = Column::new("temperature", Data::F64(values));
-    column.axes = vec![SIDE, SIDE];
+    let mut column = Column::new("heat", Data::F64(values));
+    column.axes = vec![ROWS, COLUMNS];
     Ok(Table { columns: vec![column] })
 }
 

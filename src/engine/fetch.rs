@@ -97,11 +97,11 @@ fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> 
             let cause = "no such object; it may have been retired";
             return Err(Error::new(ErrorKind::NotFound, "fetch", place(object), cause));
         };
-        let file = file_of(&snapshot, object, &row)?;
         let error = match read_part(core, cache, &snapshot, object, &row, part) {
             Ok(bytes) => return Ok(bytes),
             Err(error) => error,
         };
+        let file = file_of(&snapshot, object, &row)?;
         let now = (row, file);
         if before.as_ref() == Some(&now) {
             return Err(error);
@@ -162,9 +162,8 @@ fn read_part(
             }
         }
         Place::Extent { file, offset } => {
-            let Some(file_row) = snapshot.get::<FileRow>(&file)? else {
-                let cause = format!("file {file} has no row");
-                return Err(Error::damage("fetch", place(object), cause));
+            let Some(file_row) = file_of(snapshot, object, row)? else {
+                return Err(Error::damage("fetch", place(object), "it has no file"));
             };
             let reader = cache.get(core, file, &file_row).map_err(missing)?;
             match part {

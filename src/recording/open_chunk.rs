@@ -16,8 +16,9 @@ use crate::format::column::{Chunk, Column, ColumnId};
 use crate::ids::ObjectId;
 use crate::manifest::{ChunkRow, ObjectRow, Reading};
 
-/// Footers that a stream keeps.
-const FOOTERS_MAX: usize = 16;
+/// Footers that a stream keeps, and the most blocks in them together: some 8 MiB of memory.
+const FOOTERS_MAX: usize = 256;
+const FOOTER_BLOCKS_MAX: usize = 1 << 16;
 
 /// Footers that were read, the most recently used last.
 pub(super) type Footers = Arc<Mutex<VecDeque<(ObjectId, Arc<Chunk>)>>>;
@@ -61,8 +62,11 @@ impl Stream {
                 drop(footers);
                 let read = Arc::new(self.read_footer(at, row)?);
                 footers = self.footers.lock();
-                if footers.len() >= FOOTERS_MAX {
-                    footers.pop_front();
+                let mut blocks = read.block_count();
+                blocks += footers.iter().map(|(_, chunk)| chunk.block_count()).sum::<usize>();
+                while footers.len() >= FOOTERS_MAX || blocks > FOOTER_BLOCKS_MAX {
+                    let Some((_, gone)) = footers.pop_front() else { break };
+                    blocks -= gone.block_count();
                 }
                 footers.push_back((row.object, Arc::clone(&read)));
                 read

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use sealstone::format::column::BlockCodec;
 
 use super::Job;
 use crate::Outcome;
@@ -27,8 +28,10 @@ pub fn run(job: &Job, set: fn(u64) -> Outcome<Table>) -> Outcome<Measured> {
     let mut measured = match job.arm.as_str() {
         "raw" => timed.plain(None)?,
         "zstd" => timed.plain(Some(3))?,
-        "sealstone" => timed.ours(None)?,
-        "sealstone-8mib" => timed.ours(Some(8 << 20))?,
+        "sealstone" => timed.ours(ours::How::default())?,
+        "sealstone-8mib" => {
+            timed.ours(ours::How { chunk_bytes: Some(8 << 20), ..Default::default() })?
+        }
         "parquet" => timed.parquet(How { level: Some(3), is_split: false })?,
         "parquet-split" => timed.parquet(How { level: Some(3), is_split: true })?,
         "hdf5" => {
@@ -42,12 +45,36 @@ pub fn run(job: &Job, set: fn(u64) -> Outcome<Table>) -> Outcome<Measured> {
                 ..Measured::default()
             }
         }
-        other => return Err(format!("no codec is called {other}").into()),
+        other => {
+            let codec = Some(codec_of(other).ok_or_else(|| format!("no codec is called {other}"))?);
+            timed.ours(ours::How { codec, ..Default::default() })?
+        }
     };
     measured.work = table.raw_len() as f64 / f64::from(1 << 20);
     measured.payload_bytes = table.raw_len() as f64;
     measured.syncs = -1.0;
     Ok(measured)
+}
+
+/// What an arm's name says: one codec of ours, and whether across records.
+fn codec_of(arm: &str) -> Option<(BlockCodec, bool)> {
+    let name = arm.strip_prefix("only-")?;
+    let (name, is_across) = match name.strip_suffix("-across") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let codec = match name {
+        "raw" => BlockCodec::Raw,
+        "constant" => BlockCodec::Constant,
+        "zstd" => BlockCodec::Zstd,
+        "shuffle-zstd" => BlockCodec::ShuffleZstd,
+        "delta1" => BlockCodec::Delta1,
+        "delta2" => BlockCodec::Delta2,
+        "delta3" => BlockCodec::Delta3,
+        "pco" => BlockCodec::Pco,
+        _ => return None,
+    };
+    Some((codec, is_across))
 }
 
 struct Timed<'a> {
@@ -65,9 +92,9 @@ impl Timed<'_> {
         )
     }
 
-    fn ours(&self, chunk_bytes: Option<u64>) -> Outcome<Measured> {
+    fn ours(&self, how: ours::How) -> Outcome<Measured> {
         self.there_and_back(
-            || ours::encode(self.table, chunk_bytes),
+            || ours::encode(self.table, how),
             |chunks| chunks.iter().map(Vec::len).sum(),
             |chunks| ours::decode(self.table, chunks),
         )

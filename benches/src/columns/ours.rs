@@ -1,7 +1,7 @@
 //! Columns as chunks of ours in memory, as a recording seals them.
 
 use sealstone::Limits;
-use sealstone::format::column::{Chunk, ChunkBuilder, ColumnId};
+use sealstone::format::column::{BlockCodec, Chunk, ChunkBuilder, ColumnId};
 use sealstone::recording::{
     Array, Column as Decoded, Data as DecodedData, Field, FieldType, Schema, Value,
 };
@@ -41,10 +41,24 @@ fn cell(column: &Column, row: usize) -> Outcome<Value<'_>> {
     })
 }
 
+/// How to encode.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Bytes of records in a chunk, where not as by default.
+    pub chunk_bytes: Option<u64>,
+    /// One codec for all fields; true: elements of arrays across records.
+    pub codec: Option<(BlockCodec, bool)>,
+}
+
 /// The chunks.
-pub fn encode(table: &Table, chunk_bytes: Option<u64>) -> Outcome<Vec<Vec<u8>>> {
-    let chunk_bytes = chunk_bytes.unwrap_or(Limits::default().chunk_bytes);
-    let mut builder = ChunkBuilder::new(schema_of(table)?);
+pub fn encode(table: &Table, how: How) -> Outcome<Vec<Vec<u8>>> {
+    let chunk_bytes = how.chunk_bytes.unwrap_or(Limits::default().chunk_bytes);
+    let builder = ChunkBuilder::new(schema_of(table)?);
+    let mut builder = match how.codec {
+        None => builder,
+        Some((codec, false)) => builder.with_codec(codec),
+        Some((codec, true)) => builder.with_codec_across(codec),
+    };
     let mut chunks = Vec::new();
     let mut values = Vec::with_capacity(table.columns.len());
     for row in 0..table.rows() {

@@ -5,12 +5,55 @@ use crate::arms::sizes;
 use crate::goals::Goal::{BackAsFastAs, FastAs, SmallerThan};
 use crate::sets;
 
+const ARMS: &[&str] = &[
+    "raw",
+    "zstd",
+    "hdf5",
+    "parquet",
+    "parquet-split",
+    "sealstone",
+    "sealstone-8mib",
+    "only-raw",
+    "only-constant",
+    "only-zstd",
+    "only-shuffle-zstd",
+    "only-delta1",
+    "only-delta2",
+    "only-delta3",
+    "only-pco",
+];
+
+/// With those that lay the elements of arrays across records.
+const ARRAY_ARMS: &[&str] = &[
+    "raw",
+    "zstd",
+    "hdf5",
+    "parquet",
+    "parquet-split",
+    "sealstone",
+    "sealstone-8mib",
+    "only-raw",
+    "only-constant",
+    "only-zstd",
+    "only-shuffle-zstd",
+    "only-delta1",
+    "only-delta2",
+    "only-delta3",
+    "only-pco",
+    "only-zstd-across",
+    "only-shuffle-zstd-across",
+    "only-delta1-across",
+    "only-delta2-across",
+    "only-delta3-across",
+    "only-pco-across",
+];
+
 const PLAIN: Row = Row {
     unit: "% of raw",
     is_less_better: true,
     value: percent,
     limit: "zstd",
-    arms: &["raw", "zstd", "sealstone", "sealstone-8mib", "hdf5", "parquet", "parquet-split"],
+    arms: ARMS,
     goals: &[
         SmallerThan("zstd", 1.0),
         SmallerThan("hdf5", 1.0),
@@ -28,7 +71,7 @@ const PLAIN: Row = Row {
 
 pub static LORENZ: Row = Row {
     id: "B12a",
-    title: "a trajectory: Lorenz, three doubles a record",
+    title: "the path of examples/lorenz.rs, three doubles a record",
     run: |job| sizes::run(job, sets::lorenz),
     ..PLAIN
 };
@@ -42,7 +85,8 @@ pub static BODIES: Row = Row {
 
 pub static HEAT: Row = Row {
     id: "B12c",
-    title: "a field: heat on a plate, 64 by 64 doubles a record",
+    title: "the frames of examples/heat2d.rs, 48 by 64 doubles a record",
+    arms: ARRAY_ARMS,
     run: |job| sizes::run(job, sets::heat),
     ..PLAIN
 };
@@ -65,5 +109,12 @@ pub static LOGS: Row = Row {
     id: "B12f",
     title: "log lines, one a record",
     run: |job| sizes::run(job, sets::logs),
+    ..PLAIN
+};
+
+pub static SWEEP: Row = Row {
+    id: "B12g",
+    title: "the paths of examples/sweep.rs, two doubles a record",
+    run: |job| sizes::run(job, sets::sweep),
     ..PLAIN
 };

@@ -8,13 +8,12 @@
 
 use std::ops::Range;
 
-use super::axes::Shape;
+use super::coding::{BlockCodec, Coding, suits};
 use super::compress::Compressor;
 use super::data::Data;
 use super::number::Bits;
 use super::parts::Flags;
 use super::plain::{Plain, fill};
-use super::value::FieldType;
 use super::values::Column;
 use crate::error::Result;
 
@@ -22,97 +21,16 @@ use crate::error::Result;
 pub const BLOCK_ROWS_MAX: usize = 1 << 17;
 /// A block's values are at most this long before encoding, unless it is one single value.
 pub const BLOCK_RAW_BYTES: usize = 1 << 20;
+/// What is stored raw is cut where it passes so many bytes, for whoever wants few rows of it: text,
+/// bytes and arrays, of which one is wanted, and single numbers, of which many are.
+const RAW_BLOCK_BYTES: usize = 16 << 10;
+const RAW_NUMBERS_BYTES: usize = 64 << 10;
 /// One value is at most this long.
 pub const VALUE_BYTES_MAX: usize = 1 << 28;
 /// The raw lengths of all blocks of a chunk, 8 bytes a row at least, add up to at most 1 GiB.
 pub const CHUNK_RAW_BYTES_MAX: u64 = 1 << 30;
 /// A single value longer than a block is stored at most so many times smaller than it is.
 pub(super) const LONE_VALUE_RATIO_MAX: usize = 256;
-
-/// How a block is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlockCodec {
-    /// The raw form.
-    Raw = 0,
-    /// One value for all rows, or nothing where all are missing.
-    Constant = 1,
-    /// zstd of the raw form.
-    Zstd = 2,
-    /// zstd of the raw form with numbers and lengths in byte planes.
-    ShuffleZstd = 3,
-    /// As before, of zigzag differences in the order-preserving integer domain.
-    Delta1 = 4,
-    /// The same, of second differences.
-    Delta2 = 5,
-    /// The same, of third differences.
-    Delta3 = 6,
-    /// pco of numbers of two bytes and more, behind flags and lengths in raw form.
-    Pco = 7,
-}
-
-impl BlockCodec {
-    /// Every codec, in the order of their tags.
-    pub const ALL: [BlockCodec; 8] = [
-        Self::Raw,
-        Self::Constant,
-        Self::Zstd,
-        Self::ShuffleZstd,
-        Self::Delta1,
-        Self::Delta2,
-        Self::Delta3,
-        Self::Pco,
-    ];
-
-    /// Its tag on disk.
-    pub fn tag(self) -> u8 {
-        self as u8
-    }
-
-    /// The codec with this tag.
-    pub fn from_tag(tag: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(tag)).copied()
-    }
-
-    /// Whether numbers and lengths are in byte planes.
-    pub(super) fn has_planes(self) -> bool {
-        self == Self::ShuffleZstd || self.delta_order() > 0
-    }
-
-    /// How often differences are taken.
-    pub(super) fn delta_order(self) -> u8 {
-        match self {
-            Self::Delta1 => 1,
-            Self::Delta2 => 2,
-            Self::Delta3 => 3,
-            _ => 0,
-        }
-    }
-}
-
-/// How a block is stored, as its tag on disk says: the codec in the lower four bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coding {
-    pub codec: BlockCodec,
-    /// Elements of arrays: all first ones, row by row, then all second ones.
-    pub is_transposed: bool,
-}
-
-impl Coding {
-    const TRANSPOSED: u8 = 0x10;
-
-    pub fn of(codec: BlockCodec) -> Self {
-        Self { codec, is_transposed: false }
-    }
-
-    pub fn tag(self) -> u8 {
-        self.codec.tag() | if self.is_transposed { Self::TRANSPOSED } else { 0 }
-    }
-
-    pub fn from_tag(tag: u8) -> Option<Self> {
-        let is_transposed = tag & Self::TRANSPOSED != 0;
-        Some(Self { codec: BlockCodec::from_tag(tag & !Self::TRANSPOSED)?, is_transposed })
-    }
-}
 
 /// An encoded block and what is known of its rows.
 #[derive(Debug)]
@@ -129,19 +47,24 @@ pub struct Encoded {
 
 /// Cuts a column into the rows of its blocks: a function of the values alone.
 pub fn cut(column: &Column) -> Vec<Range<usize>> {
+    cut_at(column, 0..column.len(), BLOCK_RAW_BYTES)
+}
+
+/// Cuts rows where their values pass `most` bytes.
+fn cut_at(column: &Column, rows: Range<usize>, most: usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for at in 0..column.len() {
+    let (mut start, mut bytes) = (rows.start, 0);
+    for at in rows.clone() {
         let more = row_len(column, at);
-        let full = bytes + more > BLOCK_RAW_BYTES || at - start == BLOCK_ROWS_MAX;
+        let full = bytes + more > most || at - start == BLOCK_ROWS_MAX;
         if at > start && full {
             cuts.push(start..at);
             (start, bytes) = (at, 0);
         }
         bytes += more;
     }
-    if start < column.len() {
-        cuts.push(start..column.len());
+    if start < rows.end {
+        cuts.push(start..rows.end);
     }
     cuts
 }
@@ -157,39 +80,91 @@ fn row_len(column: &Column, at: usize) -> usize {
     }
 }
 
-/// Encodes the rows `rows` of `column`, which are one of its [`cut`]s.
-pub fn encode(column: &Column, rows: Range<usize>, zstd: &mut Compressor) -> Result<Encoded> {
+/// Encodes the rows `rows` of `column`, which are one of its [`cut`]s: by `forced`, or what a sample
+/// is smallest with. What stays raw becomes smaller blocks, so that few rows are few bytes to read.
+pub fn encode(
+    column: &Column,
+    rows: Range<usize>,
+    forced: Option<Coding>,
+    zstd: &mut Compressor,
+) -> Result<Vec<(Range<usize>, Encoded)>> {
+    if let Some((coding, bytes, raw_len)) = packed(column, rows.clone(), forced, zstd)? {
+        return Ok(vec![(rows.clone(), done(column, rows, coding, bytes, raw_len))]);
+    }
+    let raw = |rows: Range<usize>| (rows.clone(), raw(column, rows));
+    let is_number = column.extents.is_none() && !matches!(column.data, Data::Blob(_));
+    let most = if is_number { RAW_NUMBERS_BYTES } else { RAW_BLOCK_BYTES };
+    Ok(cut_at(column, rows, most).into_iter().map(raw).collect())
+}
+
+fn done(
+    column: &Column,
+    rows: Range<usize>,
+    coding: Coding,
+    bytes: Vec<u8>,
+    raw_len: usize,
+) -> Encoded {
     let missing = rows.clone().filter(|at| !column.is_present(*at)).count();
-    let presence = if missing == 0 { Vec::new() } else { bits(rows.clone(), column) };
+    let (nan, bounds) = statistics(column, rows);
+    Encoded { coding, bytes, raw_len, missing, nan, bounds }
+}
+
+/// Rows as they are, or nothing where they all are missing.
+fn raw(column: &Column, rows: Range<usize>) -> Encoded {
+    let mut body = presence(column, rows.clone());
+    let plain = fill(column, rows.clone());
+    let raw_len = body.len() + plain.raw_len();
+    if rows.clone().all(|at| !column.is_present(at)) {
+        return done(column, rows, Coding::of(BlockCodec::Constant), Vec::new(), raw_len);
+    }
+    plain.write(BlockCodec::Raw, &mut body);
+    done(column, rows, Coding::of(BlockCodec::Raw), body, raw_len)
+}
+
+/// Rows by a codec that gains, or by the forced one where it applies: coding, bytes, raw length.
+fn packed(
+    column: &Column,
+    rows: Range<usize>,
+    forced: Option<Coding>,
+    zstd: &mut Compressor,
+) -> Result<Option<(Coding, Vec<u8>, usize)>> {
+    let presence = presence(column, rows.clone());
     let plain = fill(column, rows.clone());
     let raw_len = presence.len() + plain.raw_len();
-    let (nan, bounds) = statistics(column, rows.clone());
-    let done = |coding, bytes| Ok(Encoded { coding, bytes, raw_len, missing, nan, bounds });
+    let constant = Coding::of(BlockCodec::Constant);
+    if rows.clone().all(|at| !column.is_present(at)) {
+        return Ok(Some((constant, Vec::new(), raw_len)));
+    }
+    if presence.is_empty()
+        && rows.len() > 1
+        && forced.is_none_or(|forced| forced == constant)
+        && let Some(value) = plain.constant(rows.len())
+    {
+        return Ok(Some((constant, value, raw_len)));
+    }
+    let coding = match forced {
+        Some(forced) if suits(forced, column.ty, &column.shape) => forced,
+        Some(_) => return Ok(None),
+        None => choose(&plain, zstd)?,
+    };
+    if matches!(coding.codec, BlockCodec::Raw | BlockCodec::Constant) {
+        return Ok(None);
+    }
+    let stored = match coding.is_transposed {
+        true => stored(&plain.transposed(), coding.codec, &presence, zstd)?,
+        false => stored(&plain, coding.codec, &presence, zstd)?,
+    };
+    let is_kept = |stored: &Vec<u8>| {
+        let lone = raw_len > BLOCK_RAW_BYTES && raw_len / LONE_VALUE_RATIO_MAX > stored.len();
+        (stored.len() < raw_len || forced.is_some()) && !lone
+    };
+    Ok(stored.filter(is_kept).map(|stored| (coding, stored, raw_len)))
+}
 
-    if missing == rows.len() {
-        return done(Coding::of(BlockCodec::Constant), Vec::new());
-    }
-    let constant = if missing == 0 && rows.len() > 1 { plain.constant(rows.len()) } else { None };
-    if let Some(value) = constant {
-        return done(Coding::of(BlockCodec::Constant), value);
-    }
-    let coding = choose(&plain, zstd)?;
-    if coding.codec != BlockCodec::Raw {
-        let stored = match coding.is_transposed {
-            true => stored(&plain.transposed(), coding.codec, &presence, zstd)?,
-            false => stored(&plain, coding.codec, &presence, zstd)?,
-        };
-        let gains = |stored: &Vec<u8>| {
-            let lone = raw_len > BLOCK_RAW_BYTES && raw_len / LONE_VALUE_RATIO_MAX > stored.len();
-            stored.len() < raw_len && !lone
-        };
-        if let Some(stored) = stored.filter(gains) {
-            return done(coding, stored);
-        }
-    }
-    let mut body = presence;
-    plain.write(BlockCodec::Raw, &mut body);
-    done(Coding::of(BlockCodec::Raw), body)
+/// The flags of rows, of which one is missing.
+fn presence(column: &Column, rows: Range<usize>) -> Vec<u8> {
+    let is_whole = rows.clone().all(|at| column.is_present(at));
+    if is_whole { Vec::new() } else { bits(rows, column) }
 }
 
 /// What is stored of a block by a codec; nothing where pco does not take it.
@@ -320,20 +295,4 @@ pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Flags> {
     }
     let padding = bytes.last().filter(|_| !rows.is_multiple_of(8)).map_or(0, |b| b >> (rows % 8));
     (padding == 0).then_some(flags)
-}
-
-/// Whether a column of this type can be stored so.
-pub(super) fn suits(coding: Coding, ty: FieldType, shape: &Shape) -> bool {
-    let is_scalar = shape.is_scalar();
-    let in_rows = shape.fixed_len().is_some() && !is_scalar && ty.width() > 0;
-    if coding.is_transposed && (!in_rows || ty == FieldType::Bool) {
-        return false;
-    }
-    match coding.codec {
-        BlockCodec::Raw | BlockCodec::Constant if coding.is_transposed => false,
-        BlockCodec::Pco => ty.width() > 1,
-        BlockCodec::Raw | BlockCodec::Constant | BlockCodec::Zstd => true,
-        BlockCodec::ShuffleZstd => ty != FieldType::Bool || !is_scalar,
-        _ => ty.is_number() && ty != FieldType::Bool,
-    }
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use super::axes::{RANK_MAX, Shape, count_of};
 use super::block::{
-    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, Coding, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX,
-    suits, unpack,
+    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, unpack,
 };
+use super::coding::{BlockCodec, Coding, suits};
 use super::compress::decompress;
 use super::data::Data;
 use super::number::Bits;

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::block::{self, CHUNK_RAW_BYTES_MAX};
+use super::coding::{BlockCodec, Coding};
 use super::compress::Compressor;
 use super::schema::{Schema, cells_len};
 use super::value::{FieldType, Value};
@@ -129,6 +130,8 @@ pub struct ChunkBuilder {
     last_time: Option<f64>,
     raw_len: u64,
     cells_len: u64,
+    /// Of fields, where no sample decides.
+    coding: Option<Coding>,
 }
 
 impl ChunkBuilder {
@@ -143,7 +146,25 @@ impl ChunkBuilder {
             last_time: None,
             raw_len: 0,
             cells_len: 0,
+            coding: None,
         }
+    }
+
+    /// Stores all blocks of fields by `codec`, whether it gains or not, instead of by what a sample
+    /// is smallest with; raw where the codec does not apply. A block without a value stays constant.
+    /// To compare codecs: left to itself the builder chooses for each block.
+    #[must_use]
+    pub fn with_codec(mut self, codec: BlockCodec) -> Self {
+        self.coding = Some(Coding::of(codec));
+        self
+    }
+
+    /// As [`ChunkBuilder::with_codec`], with elements of arrays beside those of the next record; raw
+    /// where there are no arrays of numbers with fixed axes.
+    #[must_use]
+    pub fn with_codec_across(mut self, codec: BlockCodec) -> Self {
+        self.coding = Some(Coding { codec, is_transposed: true });
+        self
     }
 
     /// The schema of its records.
@@ -242,7 +263,7 @@ impl ChunkBuilder {
 
     /// Forgets all records.
     pub fn clear(&mut self) {
-        *self = Self::new(self.schema.clone());
+        *self = Self { coding: self.coding, ..Self::new(self.schema.clone()) };
     }
 
     fn time_at(&self, row: usize) -> Option<f64> {
@@ -261,26 +282,28 @@ impl ChunkBuilder {
         let mut rows = Vec::new();
         let columns = std::iter::once(&self.iterations).chain(&self.times).chain(&self.columns);
         for (number, column) in columns.enumerate() {
+            let coding = self.coding.filter(|_| number > usize::from(self.times.is_some()));
             for range in block::cut(column) {
-                let encoded = block::encode(column, range.clone(), &mut zstd)?;
-                let times = self.time_at(range.start).zip(self.time_at(range.end - 1));
-                rows.push(BlockRow {
-                    column: number as u32,
-                    first_row: range.start as u64,
-                    rows: range.len() as u32,
-                    first_iteration: iteration_at(range.start),
-                    last_iteration: iteration_at(range.end - 1),
-                    times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
-                    missing: encoded.missing as u32,
-                    nan: encoded.nan as u32,
-                    bounds: encoded.bounds,
-                    codec: encoded.coding.tag(),
-                    offset: content.len() as u64,
-                    stored_len: encoded.bytes.len() as u32,
-                    raw_len: encoded.raw_len as u32,
-                    checksum: checksum(&encoded.bytes),
-                });
-                content.extend_from_slice(&encoded.bytes);
+                for (range, encoded) in block::encode(column, range, coding, &mut zstd)? {
+                    let times = self.time_at(range.start).zip(self.time_at(range.end - 1));
+                    rows.push(BlockRow {
+                        column: number as u32,
+                        first_row: range.start as u64,
+                        rows: range.len() as u32,
+                        first_iteration: iteration_at(range.start),
+                        last_iteration: iteration_at(range.end - 1),
+                        times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
+                        missing: encoded.missing as u32,
+                        nan: encoded.nan as u32,
+                        bounds: encoded.bounds,
+                        codec: encoded.coding.tag(),
+                        offset: content.len() as u64,
+                        stored_len: encoded.bytes.len() as u32,
+                        raw_len: encoded.raw_len as u32,
+                        checksum: checksum(&encoded.bytes),
+                    });
+                    content.extend_from_slice(&encoded.bytes);
+                }
             }
         }
         Ok(rows)

@@ -5,9 +5,10 @@ use std::fmt;
 use std::ops::Range;
 
 use super::axes::Shape;
-use super::block::{BlockCodec, CHUNK_RAW_BYTES_MAX, Coding};
+use super::block::{BLOCK_RAW_BYTES, CHUNK_RAW_BYTES_MAX};
 use super::block_decode::{self, Said};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
+use super::coding::{BlockCodec, Coding};
 use super::schema::Schema;
 use super::value::FieldType;
 use super::values::Column;
@@ -205,6 +206,11 @@ impl Chunk {
         self.end_len
     }
 
+    /// How many blocks its footer tells of.
+    pub(crate) fn block_count(&self) -> usize {
+        self.blocks.values().map(Vec::len).sum()
+    }
+
     /// How many records it holds.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -258,18 +264,23 @@ impl Chunk {
             },
         };
         let mut all = Column::shaped(ty, shape);
-        for block in self.block_rows(column) {
-            let end = block.first_row + u64::from(block.rows);
-            if end <= rows.start || block.first_row >= rows.end {
-                continue;
-            }
-            let decoded = self.decode(read, ty, shape, block)?;
-            let from = rows.start.saturating_sub(block.first_row) as usize;
-            let to = (rows.end.min(end) - block.first_row) as usize;
-            if from == 0 && to == decoded.len() && all.is_empty() {
-                all = decoded;
-            } else if !all.extend(&decoded, from..to) {
-                return Err(Error::damage("read", &self.place, "blocks of different types"));
+        for run in runs(self.overlapping(column, &rows)) {
+            let Some(at) = run.first().map(|block| block.offset) else { continue };
+            let len = run.iter().map(|block| u64::from(block.stored_len)).sum();
+            let bytes = exactly(read, &self.place, at, len)?;
+            let mut rest = bytes.as_slice();
+            for block in run {
+                let (stored, behind) = rest.split_at(block.stored_len as usize);
+                rest = behind;
+                let decoded = self.decode(stored, ty, shape, block)?;
+                let end = block.first_row + u64::from(block.rows);
+                let from = rows.start.saturating_sub(block.first_row) as usize;
+                let to = (rows.end.min(end) - block.first_row) as usize;
+                if from == 0 && to == decoded.len() && all.is_empty() {
+                    all = decoded;
+                } else if !all.extend(&decoded, from..to) {
+                    return Err(Error::damage("read", &self.place, "blocks of different types"));
+                }
             }
         }
         Ok(all)
@@ -294,7 +305,12 @@ impl Chunk {
             if block.first_iteration >= bound {
                 return Ok(block.first_row);
             }
-            let column = self.decode(read, FieldType::I64, &Shape::default(), block)?;
+            // Iterations grow: a block that has room for no others has them all.
+            let span = block.last_iteration.abs_diff(block.first_iteration);
+            if span == u64::from(block.rows) - 1 {
+                return Ok(block.first_row + bound.abs_diff(block.first_iteration));
+            }
+            let column = self.read_block(read, FieldType::I64, block)?;
             let Some(values) = column.as_i64() else {
                 return Err(Error::damage("read", &self.place, "rows without an iteration"));
             };
@@ -330,7 +346,7 @@ impl Chunk {
             if first >= bound {
                 return Ok(block.first_row);
             }
-            let column = self.decode(read, FieldType::F64, &Shape::default(), block)?;
+            let column = self.read_block(read, FieldType::F64, block)?;
             let Some(values) = column.as_f64() else {
                 return Err(Error::damage("read", &self.place, "rows without a time"));
             };
@@ -351,17 +367,34 @@ impl Chunk {
         number.and_then(|number| self.blocks.get(&number)).map_or(&[], Vec::as_slice)
     }
 
-    fn decode(
+    /// The blocks of a column that hold some of `rows`.
+    fn overlapping(&self, column: ColumnId, rows: &Range<u64>) -> &[BlockRow] {
+        let blocks = self.block_rows(column);
+        let from = blocks.partition_point(|b| b.first_row + u64::from(b.rows) <= rows.start);
+        let upto = blocks.partition_point(|b| b.first_row < rows.end);
+        blocks.get(from..upto).unwrap_or_default()
+    }
+
+    fn read_block(
         &self,
         read: &mut ReadRange<'_>,
+        ty: FieldType,
+        block: &BlockRow,
+    ) -> Result<Column> {
+        let stored = exactly(read, &self.place, block.offset, u64::from(block.stored_len))?;
+        self.decode(&stored, ty, &Shape::default(), block)
+    }
+
+    fn decode(
+        &self,
+        stored: &[u8],
         ty: FieldType,
         shape: &Shape,
         block: &BlockRow,
     ) -> Result<Column> {
-        let stored = exactly(read, &self.place, block.offset, u64::from(block.stored_len))?;
         let place = || format!("{} offset {}", self.place, block.offset);
         // P6: nothing is decoded before its checksum fits.
-        if checksum(&stored) != block.checksum {
+        if checksum(stored) != block.checksum {
             return Err(Error::damage("read", place(), "the block's checksum does not fit"));
         }
         let Some(coding) = Coding::from_tag(block.codec) else {
@@ -376,9 +409,23 @@ impl Chunk {
             missing: block.missing as usize,
             raw_len: block.raw_len as usize,
         };
-        block_decode::decode(said, &stored)
+        block_decode::decode(said, stored)
             .map_err(|e| Error::damage("read", place(), "a block does not decode").with_source(e))
     }
+}
+
+/// Blocks that are read at once: they lie behind each other, and are no longer than one may be.
+fn runs(blocks: &[BlockRow]) -> impl Iterator<Item = &[BlockRow]> {
+    let mut bytes = 0;
+    blocks.chunk_by(move |before, next| {
+        bytes += before.stored_len as usize;
+        let joins = before.offset + u64::from(before.stored_len) == next.offset
+            && bytes + next.stored_len as usize <= BLOCK_RAW_BYTES;
+        if !joins {
+            bytes = 0;
+        }
+        joins
+    })
 }
 
 /// Both times, where they are numbers in order.

@@ -3,8 +3,9 @@
 
 use super::array::Array;
 use super::axes::{Axis, Shape};
-use super::block::{BlockCodec, Coding, bits, stored, suits};
+use super::block::{bits, stored};
 use super::block_decode::{Said, decode};
+use super::coding::{BlockCodec, Coding, suits};
 use super::compress::Compressor;
 use super::plain::fill;
 use super::schema::Field;

@@ -1,8 +1,9 @@
 //! Could a footer with right checksums make few stored bytes into many, or lie about a column?
 
-use super::block::{BLOCK_ROWS_MAX, BlockCodec, CHUNK_RAW_BYTES_MAX};
+use super::block::{BLOCK_ROWS_MAX, CHUNK_RAW_BYTES_MAX};
 use super::chunk::{ChunkBuilder, Footer, TRAILER_LEN, trailer};
 use super::chunk_reader::{Chunk, ColumnId};
+use super::coding::BlockCodec;
 use super::schema::{Field, Schema};
 use super::value::{FieldType, Value};
 use crate::codec;

@@ -5,7 +5,7 @@
 //!   values, data, parts          a column in memory
 //!   row_payload       a record as the journal keeps it     row_encoder   the same, value by value
 //!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
-//!   block, block_decode   some rows of one column, one codec
+//!   block, block_decode   some rows of one column, one codec     coding   which codecs there are
 //!   plain, transform, compress, numeric   what codecs are given and do
 //! ```
 //!
@@ -19,6 +19,7 @@ mod block;
 mod block_decode;
 mod chunk;
 mod chunk_reader;
+mod coding;
 #[cfg(test)]
 mod codings;
 mod compress;
@@ -39,15 +40,14 @@ mod values;
 
 pub use array::{Array, Elements};
 pub use axes::{Axis, RANK_MAX, Shape};
-pub use block::{
-    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, BlockCodec, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX,
-};
+pub use block::{BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX};
 pub use chunk::{
     BLOCK_ROW_LAYOUT, END_MAGIC, FOOTER_LAYOUT, HEADER_LAYOUT, HEADER_LEN, MAGIC, TRAILER_LAYOUT,
     TRAILER_LEN, VERSION,
 };
 pub use chunk::{ChunkBuilder, EncodedChunk};
 pub use chunk_reader::{BlockInfo, Chunk, ColumnId, ReadRange};
+pub use coding::BlockCodec;
 pub use data::Data;
 pub use number::Number;
 pub use parts::{Blob, Flags};

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::block::{BlockCodec, pack};
+use super::block::pack;
+use super::coding::BlockCodec;
 use super::compress::Compressor;
 use super::data::Data;
 use super::number::Bits;
