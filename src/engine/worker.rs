@@ -137,7 +137,8 @@ impl Store {
         work: &(dyn Fn(u64) -> Result<T> + Sync),
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        let threads = match self.core().limits.background {
+        // How many processors there are is asked of files: not for one piece of work.
+        let threads = match count > 1 && self.core().limits.background {
             true => thread::available_parallelism().map_or(1, |n| n.get().min(READERS_MAX)),
             false => 1,
         };
