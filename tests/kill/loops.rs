@@ -25,10 +25,10 @@ const TRIALS_OF_ONE_FILE: u64 = 16;
 const STORE_BYTES_MAX: u64 = 16 << 20;
 
 /// Protocols that a writer here does not come to: its disk is never nearly full, its store is a
-/// directory, and stores are compacted, packed, backed up and salvaged from outside. The simulator cuts
-/// those at each step (`tests/crash`, `tests/engine`).
+/// directory without recordings, and stores are compacted, packed and so on from outside. The simulator cuts
+/// those at each step (`tests/crash`, `tests/engine`, `tests/recording`).
 const OUT_OF_REACH: &[&str] =
-    &["ballast.release", "manifest.", "body.", "pack.", "unpack.", "backup.", "salvage."];
+    &["ballast.release", "event.", "manifest.", "body.", "pack.", "unpack.", "backup.", "salvage."];
 
 struct Bench {
     dir: tempfile::TempDir,
