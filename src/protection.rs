@@ -75,6 +75,9 @@ protections! {
     WriterErrorFirst = "writer_error_first",
     DiffCut = "diff_cut",
     GapListed = "gap_listed",
+    JudgedUnderClaim = "judged_under_claim",
+    ObservedOrder = "observed_order",
+    BarrierSealsNothing = "barrier_seals_nothing",
 }
 
 #[cfg(feature = "sim")]

@@ -63,6 +63,9 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::WriterErrorFirst,
         Protection::DiffCut,
         Protection::GapListed,
+        Protection::JudgedUnderClaim,
+        Protection::ObservedOrder,
+        Protection::BarrierSealsNothing,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

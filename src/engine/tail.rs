@@ -58,6 +58,11 @@ impl Store {
         Ok(end.tail.range(from..from + count).map(|record| record.payload.clone()).collect())
     }
 
+    /// Whether the end of `stream` is in memory; where several processes write, it is then ours.
+    pub(crate) fn has_stream_at_hand(&self, stream: StreamId) -> bool {
+        self.writer("look at").is_ok_and(|writer| writer.streams.lock().get(stream).is_some())
+    }
+
     /// Whether `stream` never had a record that counts.
     pub(crate) fn is_untouched(&self, stream: StreamId) -> Result<bool> {
         let row = self.snapshot()?.get::<StreamRow>(&stream)?;

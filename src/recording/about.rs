@@ -40,13 +40,13 @@ impl RecordingAbout {
 }
 
 impl StreamAbout {
-    pub fn new(sampling: &Sampling, limits: &ChunkLimits) -> Self {
+    pub fn new(sampling: &Sampling, limits: &ChunkLimits, overflow: Overflow) -> Self {
         Self {
             sampling: sampling.clone(),
             chunk_bytes: limits.bytes,
             chunk_records: limits.records,
             chunk_span: limits.span,
-            overflow: Overflow::default(),
+            overflow,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::engine::Waiting;
 use crate::error::{Error, Result};
 use crate::ids::StreamId;
 use crate::journal::{Level, Ticket};
+use crate::protection::Protection;
 
 impl Recorder {
     /// Waits until the records behind `ticket` reached `level`. [`Ticket::wait`] does so without the
@@ -39,6 +40,9 @@ impl Recorder {
     /// # Durability
     /// *Durable*, with one data sync for any number of streams.
     pub fn barrier(&self) -> Result<()> {
+        if !Protection::BarrierSealsNothing.is_on() {
+            self.seal()?;
+        }
         self.store.barrier()
     }
 

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use super::every::Moment;
 use super::overflow::Overflow;
 use super::recorded::Group;
 use super::recorder::{Recorder, State};
@@ -111,8 +112,7 @@ impl Recorder {
             self.store.wait_for_room(bytes, patience.map(|most| most.saturating_sub(waited)))?;
             attempt = self.locked(operation, |state| {
                 state.group = group;
-                // Others went ahead meanwhile.
-                recheck(state)?;
+                recheck(state, &self.name)?;
                 self.attempt(state, insists)
             })?;
         }
@@ -255,32 +255,46 @@ fn leave_out(state: &mut State) -> bool {
     is_any
 }
 
-/// Forgets records of iterations that their streams have by now; fails where one is behind.
-fn recheck(state: &mut State) -> Result<()> {
-    let State { streams, group, .. } = state;
-    let mut lasts: Vec<_> = streams.iter().map(|stream| stream.last()).collect();
+/// Others went ahead while the group waited: whether it can still come behind them. Of an observation
+/// what its streams have by now is forgotten, since it says the same, whoever made it.
+fn recheck(state: &mut State, name: &str) -> Result<()> {
+    let State { streams, group, observed, .. } = state;
+    check_observed(group.observed, *observed)
+        .map_err(|cause| Error::invalid("observe", format!("{name:?}"), cause))?;
+    let mut before: Vec<Option<Moment>> = vec![None; streams.len()];
     let mut at = 0;
     while let Some(record) = group.records.get(at) {
-        let (iteration, time) = (record.counted.iteration, record.counted.time);
-        let Some((stream, last)) = streams.get(record.stream).zip(lasts.get_mut(record.stream))
+        let now = Moment { iteration: record.counted.iteration, time: record.counted.time };
+        let Some((stream, before)) = streams.get(record.stream).zip(before.get_mut(record.stream))
         else {
             break;
         };
-        match last {
-            Some((has, _)) if *has == iteration => {
-                group.records.remove(at);
-                group.parts.remove(at);
-            }
-            Some((has, _)) if *has > iteration => {
-                let cause = format!("while it waited, iteration {has} came before {iteration}");
-                let place = format!("stream {:?}", stream.name);
-                return Err(Error::invalid("append", place, cause));
-            }
-            _ => {
-                *last = Some((iteration, time));
-                at += 1;
-            }
+        let has_it = stream.last().is_some_and(|(last, _)| last == now.iteration);
+        if has_it && group.observed.is_some() {
+            group.records.remove(at);
+            group.parts.remove(at);
+            continue;
         }
+        stream.check_order(now, *before).map_err(|e| {
+            let cause = format!("others went ahead while it waited: {}", e.cause());
+            let place = format!("stream {:?} iteration {}", stream.name, now.iteration);
+            Error::new(e.kind(), "append", place, cause)
+        })?;
+        *before = Some(now);
+        at += 1;
     }
     Ok(())
+}
+
+/// REC15: why an observation at `now` cannot come behind the one at `last`.
+pub(super) fn check_observed(
+    now: Option<i64>,
+    last: Option<i64>,
+) -> std::result::Result<(), String> {
+    match now.zip(last) {
+        Some((now, last)) if now < last && Protection::ObservedOrder.is_on() => {
+            Err(format!("iteration {now} lies before {last}"))
+        }
+        _ => Ok(()),
+    }
 }

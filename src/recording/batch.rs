@@ -11,7 +11,7 @@ use crate::ids::{Sequence, StreamId};
 use crate::journal::Payload;
 
 /// A batch goes once it holds as many chunks as went before it, at most so many,
-const CHUNKS: usize = 1024;
+const CHUNKS: usize = 1000;
 /// or so many bytes of records: all of it follows from records and limits alone.
 const BYTES: u64 = 8 << 20;
 
@@ -152,4 +152,23 @@ fn finish(
         payloads: Vec::new(),
         content: chunk.content,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do a million small chunks take a thousand commits, and few more?
+    #[test]
+    fn a_million_chunks_take_about_a_thousand_commits() {
+        let (mut batch, mut commits) = (Batch::behind(0), 0);
+        for first in 0..1_000_000 {
+            batch.push(0, Span { first, rows: 1, raw_len: 8 });
+            if batch.is_due() {
+                commits += 1;
+                batch = Batch::behind(batch.gone + batch.spans.len());
+            }
+        }
+        assert!((1000..1020).contains(&commits), "{commits}");
+    }
 }

@@ -1,5 +1,9 @@
-//! The transaction that a recording begins with: its rows, its name and its claim, all or none. What
-//! a start left that was killed before its first record gives way in the same transaction.
+//! The transaction that a recording begins with: its rows, its name and its claim, all or none.
+//!
+//! ```text
+//!   nothing of that name ──▶ rows and claim in one commit
+//!   an abandoned start ────▶ claim ──▶ judged: no record ──▶ its rows go, the new ones come, in one commit
+//! ```
 
 use super::about::{RecordingAbout, StreamAbout};
 use super::parameter::{Parameter, index_parameters};
@@ -45,36 +49,29 @@ pub(super) struct Begun {
 /// Begins the recording, or changes nothing.
 pub(super) fn begin(store: &Store, checked: &Checked) -> Result<Begun> {
     let name = &checked.name;
-    let left = abandoned(store, name)?;
     let created = store.disk().wall_nanos();
-    let write = |w: &mut Write| {
-        let mut gone = Vec::new();
-        if let Some((id, row)) = &left
-            && w.get::<RecordingNameRow>(name)?.is_some_and(|named| named.recording == *id)
-            && w.get::<RecordingRow>(id)?.as_ref() == Some(row)
-            && !has_history(w, *id)?
-        {
-            // The claim is ours already, and stays.
-            let claim = w.get::<ClaimRow>(&ResourceKey::of_recording(name))?;
-            gone = remove_rows(w, name)?;
-            if let Some(claim) = claim {
-                w.put(&ResourceKey::of_recording(name), &claim)?;
-            }
-        }
-        write_rows(w, checked, created).map(|(id, streams)| (id, streams, gone))
+    let Some((left, row)) = left_over(store, name)? else {
+        let key = ResourceKey::of_recording(name);
+        let write = |w: &mut Write| write_rows(w, checked, created);
+        let claimed = store.claim_with(&key, ClaimKind::Recording, Step::PublishCommit, write);
+        let ((id, streams), claim) = claimed.map_err(|e| of_name(name, e))?;
+        // Where several processes write: a record is accepted before it comes to the journal.
+        store.hold_streams(&streams)?;
+        return Ok(Begun { id, claim, streams });
     };
+    let claim = claim_abandoned(store, name, left, &row)?;
     let key = ResourceKey::of_recording(name);
-    let claimed = store.claim_with(&key, ClaimKind::Recording, Step::PublishCommit, write);
-    let ((id, streams, gone), claim) = claimed.map_err(|e| match e.kind() {
-        ErrorKind::Conflict if e.operation() == "claim" => {
-            let cause = format!("a recording of this name is being written, {}", e.cause());
-            Error::new(ErrorKind::Exists, "record", format!("{name:?}"), cause)
-        }
-        _ => e,
+    let committed = store.transact(Step::PublishCommit, |w| {
+        check_left(w, name, left)?;
+        let held = w.require::<ClaimRow>(&key)?;
+        let gone = remove_rows(w, name)?;
+        // The claim is ours already, and stays.
+        w.put(&key, &held)?;
+        write_rows(w, checked, created).map(|(id, streams)| (id, streams, gone))
     })?;
-    // Where several processes write: a record is accepted before it comes to the journal.
-    store.hold_streams(&streams)?;
+    let (id, streams, gone) = committed.value;
     forget(store, gone, "its start was abandoned")?;
+    store.hold_streams(&streams)?;
     Ok(Begun { id, claim, streams })
 }
 
@@ -85,8 +82,7 @@ fn write_rows(
 ) -> Result<(RecordingId, Vec<StreamId>)> {
     let recording = w.next_recording_id()?;
     if !w.insert_absent(&checked.name, &RecordingNameRow { recording })? {
-        let cause = "a recording of this name is there already";
-        return Err(Error::new(ErrorKind::Exists, "record", format!("{:?}", checked.name), cause));
+        return Err(taken(&checked.name, TAKEN));
     }
     let mut streams = Vec::with_capacity(checked.streams.len());
     for (position, stream) in checked.streams.iter().enumerate() {
@@ -141,29 +137,93 @@ fn has_history(rows: &impl Reading, id: RecordingId) -> Result<bool> {
         || rows.last::<EventRow>(events)?.is_some())
 }
 
-/// The recording called `name`, if it is one that was started and never written: it is *running*,
-/// nobody holds its claim, and it has no record, event or checkpoint.
-fn abandoned(store: &Store, name: &str) -> Result<Option<(RecordingId, RecordingRow)>> {
+/// The recording called `name`, if there is one of which a start may have been abandoned. Who holds
+/// it is looked at when it is claimed: a holder that died holds nothing.
+///
+/// # Errors
+/// `Exists` for one that has something in it.
+fn left_over(store: &Store, name: &str) -> Result<Option<(RecordingId, RecordingRow)>> {
     let snapshot = store.snapshot()?;
     let Some(named) = snapshot.get::<RecordingNameRow>(&name.to_owned())? else { return Ok(None) };
-    let id = named.recording;
-    let row = snapshot.require::<RecordingRow>(&id)?;
-    let is_claimed = snapshot.get::<ClaimRow>(&ResourceKey::of_recording(name))?.is_some();
-    if row.status != RecordingStatus::Running
-        || (is_claimed && Protection::RecordingClaim.is_on())
-        || has_history(&snapshot, id)?
-    {
-        return Ok(None);
+    let row = snapshot.require::<RecordingRow>(&named.recording)?;
+    if snapshot.get::<ClaimRow>(&ResourceKey::of_recording(name))?.is_none() {
+        check_left(&snapshot, name, named.recording)?;
     }
-    drop(snapshot);
-    // Where several processes write, one that holds a stream is at work on it.
-    if let Err(e) = store.hold_streams(&row.streams) {
-        return if e.kind() == ErrorKind::Conflict { Ok(None) } else { Err(e) };
+    Ok(Some((named.recording, row)))
+}
+
+/// Whether `name` is that of `left`, which is *running*, without an event, a checkpoint or a chunk.
+fn check_left(rows: &impl Reading, name: &str, left: RecordingId) -> Result<()> {
+    let named = rows.get::<RecordingNameRow>(&name.to_owned())?;
+    if named.is_none_or(|named| named.recording != left) {
+        return Err(taken(name, "another recording has its name now"));
+    }
+    let row = rows.require::<RecordingRow>(&left)?;
+    if row.status != RecordingStatus::Running || has_history(rows, left)? {
+        return Err(taken(name, TAKEN));
     }
     for stream in &row.streams {
-        if !store.is_untouched(*stream)? {
-            return Ok(None);
+        let stream = rows.get::<StreamRow>(stream)?;
+        if stream.is_some_and(|stream| stream.next_ordinal.0 > 0 || stream.generation.0 > 0) {
+            return Err(taken(name, TAKEN));
         }
     }
-    Ok(Some((id, row)))
+    Ok(())
+}
+
+/// Claims the recording, which has no record.
+///
+/// # Errors
+/// `Exists` when it has one, or somebody writes it.
+fn claim_abandoned(
+    store: &Store,
+    name: &str,
+    left: RecordingId,
+    row: &RecordingRow,
+) -> Result<Claim> {
+    let is_first = !Protection::JudgedUnderClaim.is_on();
+    if is_first {
+        check_untouched(store, name, row)?;
+    }
+    let key = ResourceKey::of_recording(name);
+    let check = |w: &mut Write| check_left(w, name, left);
+    let claimed = store.claim_with(&key, ClaimKind::Recording, Step::ClaimCommit, check);
+    let ((), claim) = claimed.map_err(|e| of_name(name, e))?;
+    // P2: whoever wrote it had this claim, and let go of it once his records were durable. While it
+    // is ours nobody writes.
+    if !is_first {
+        check_untouched(store, name, row)?;
+    }
+    Ok(claim)
+}
+
+fn check_untouched(store: &Store, name: &str, row: &RecordingRow) -> Result<()> {
+    let new: Vec<StreamId> =
+        row.streams.iter().copied().filter(|stream| !store.has_stream_at_hand(*stream)).collect();
+    // Where several processes write, one that holds a stream is at work on it.
+    store.hold_streams(&row.streams).map_err(|e| of_name(name, e))?;
+    for stream in &row.streams {
+        if !store.is_untouched(*stream)? {
+            // It is for others to go on with.
+            new.iter().try_for_each(|stream| store.release_stream(*stream))?;
+            return Err(taken(name, TAKEN));
+        }
+    }
+    Ok(())
+}
+
+const TAKEN: &str = "a recording of this name is there already";
+
+fn taken(name: &str, cause: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Exists, "record", format!("{name:?}"), cause)
+}
+
+/// What a claim that somebody else has means for a start.
+fn of_name(name: &str, e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::Conflict if e.operation() == "claim" => {
+            taken(name, format!("a recording of this name is being written, {}", e.cause()))
+        }
+        _ => e,
+    }
 }

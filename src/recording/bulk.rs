@@ -7,6 +7,7 @@ use super::begin::add_stream;
 use super::draft::check_name;
 use super::every::Sampling;
 use super::filling::{Filling, Sealed};
+use super::overflow::Overflow;
 use super::remove::{Expected, remove};
 use super::replace::replace;
 use super::status::set_status;
@@ -230,7 +231,7 @@ impl Bulk {
         };
         let (id, name, fillings) = (self.id, &self.name, &self.fillings);
         let limits = ChunkLimits { bytes: Some(self.chunk_bytes), ..ChunkLimits::default() };
-        let about = StreamAbout::new(&Sampling::All, &limits);
+        let about = StreamAbout::new(&Sampling::All, &limits, Overflow::default());
         let committed = self.store.transact(Step::PublishCommit, |w| {
             let mut row = w.get::<RecordingRow>(&id)?.ok_or_else(|| {
                 let kind = ErrorKind::NotFound;

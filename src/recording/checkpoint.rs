@@ -18,7 +18,8 @@ impl Recorder {
     /// The newest [`CHECKPOINTS_KEPT`] stay, or as many as [`Recorder::keep_checkpoints`] says.
     ///
     /// # Errors
-    /// `Invalid` for a state that lacks a value, or is before the last observation; what the state
+    /// `Invalid` for a state that lacks a value, or is before the last observation or the last record
+    /// of any stream; what the state
     /// returned, with its source; as [`Recorder::barrier`].
     ///
     /// # Durability
@@ -26,7 +27,9 @@ impl Recorder {
     pub fn checkpoint<S: Observable + ?Sized>(&self, state: &S) -> Result<CheckpointId> {
         let now = Moment { iteration: state.iteration(), time: state.time() };
         self.locked("checkpoint", |open| {
-            if let Some(last) = open.observed.filter(|last| now.iteration < *last) {
+            let recorded = open.streams.iter().filter_map(|s| s.tally.last().map(|(at, _)| at));
+            let last = open.observed.into_iter().chain(recorded).max();
+            if let Some(last) = last.filter(|last| now.iteration < *last) {
                 let cause = format!("iteration {} lies before {last}", now.iteration);
                 return Err(Error::invalid("checkpoint", format!("{:?}", self.name), cause));
             }

@@ -119,22 +119,25 @@ impl NewRecording {
         self
     }
 
-    /// Physical time after which a chunk is sealed. Default: no such limit.
+    /// Physical time after which a chunk is sealed: a record whose time is `span` or more after that
+    /// of the chunk's first begins the next one, compared as doubles, without tolerance. Finite and
+    /// above 0. Default: no such limit.
     pub fn chunk_span(mut self, span: impl Into<Option<f64>>) -> Self {
         self.limits.span = span.into();
         self
     }
 
     /// Starts it, for records that arrive one by one and may have to be durable at once. While the
-    /// recorder lives, nobody else writes the recording. What a start left that was killed before
-    /// its first record gives way.
+    /// recorder lives, nobody else writes the recording. What a start left that was killed, or
+    /// failed, before its first record, event or checkpoint gives way: who died holds nothing.
     ///
     /// # Errors
     /// `Invalid`, each wrong thing with its own message; `Exists` when the name is taken, and the
     /// recording of that name stays as it is; `ReadOnly`.
     ///
     /// # Durability
-    /// The running recording is durable when this returns, or nothing of it is there.
+    /// The running recording is durable when this returns. After an error nothing of it is there, or,
+    /// where what came behind its commit failed, an abandoned start, which the next one replaces.
     pub fn start(self) -> Result<Recorder> {
         if self.streams.is_empty() {
             return Err(Error::invalid("record", self.place(), "it has no stream"));
@@ -204,7 +207,12 @@ impl NewRecording {
     /// What it says of a stream.
     pub(super) fn about_of(&self, stream: &str) -> Option<StreamAbout> {
         let options = self.streams.iter().find(|options| options.name == stream)?;
-        Some(StreamAbout::new(options.every.sampling(), &options.limits(&self.limits)))
+        Some(self.about(options))
+    }
+
+    fn about(&self, options: &StreamOptions) -> StreamAbout {
+        let (sampling, limits) = (options.every.sampling(), options.limits(&self.limits));
+        StreamAbout::new(sampling, &limits, options.overflow)
     }
 
     fn place(&self) -> String {
@@ -264,8 +272,7 @@ impl NewRecording {
         if let Some(cause) = options.overflow.fault() {
             return refuse(cause);
         }
-        let about = StreamAbout::new(every.sampling(), &limits);
-        let about = StreamAbout { overflow: options.overflow, ..about };
+        let about = self.about(options);
         Ok(NewStream { name: name.clone(), schema, about })
     }
 }

@@ -61,18 +61,28 @@ impl Every {
         Self::default()
     }
 
-    /// Iterations 0, `interval`, twice that, and so on, whichever of them are observed.
+    /// Iterations 0, `interval`, twice that, and so on, whichever of them are observed; also below
+    /// zero. Any interval but 0.
     pub fn iterations(interval: u64) -> Self {
         Self::of(Sampling::Iterations(interval))
     }
 
     /// The first observation, and then the first in each interval of physical time, counted from
-    /// time 0.
+    /// time 0, also below it. Any finite interval above 0.
+    ///
+    /// A time just below a multiple of the interval counts as the multiple: by 1e-9 of an interval,
+    /// and by 1e-10 more for each interval that has passed, but never by more than 1e-3. So a sum of
+    /// steps meets its multiples; steps much shorter than a thousandth of the interval may be taken
+    /// one step early. Where time divided by the interval is beyond what a double holds, every
+    /// later time is in an interval of its own.
     pub fn time(interval: f64) -> Self {
         Self::of(Sampling::Time(interval))
     }
 
-    /// The first observation, and then the first after each interval of wall-clock time.
+    /// The first observation, and then the first that comes an interval of wall-clock time, or more,
+    /// after the last that was recorded. The clock is one that is never set back; a recording that
+    /// is resumed records its first observation. Any interval but 0; one above 584 years counts as
+    /// that.
     pub fn wall(interval: Duration) -> Self {
         Self::of(Sampling::Wall(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)))
     }
@@ -115,6 +125,11 @@ impl Every {
         matches!(self.sampling, Sampling::Wall(_))
     }
 
+    /// Whether it goes by physical time.
+    pub(super) fn is_by_time(&self) -> bool {
+        matches!(self.sampling, Sampling::Time(_))
+    }
+
     /// What is wrong with it, if anything is, for records that are `timed` or not.
     pub(super) fn fault(&self, timed: bool) -> Option<String> {
         match self.sampling {
@@ -142,7 +157,10 @@ impl Every {
                 i128::from(now.iteration).rem_euclid(i128::from(*interval).max(1)) == 0
             }
             Sampling::Time(interval) => match (now.time, last.and_then(|(_, time)| time)) {
-                (Some(now), Some(last)) => ticks(now, *interval) > ticks(last, *interval),
+                (Some(now), Some(last)) => {
+                    let (at, before) = (ticks(now, *interval), ticks(last, *interval));
+                    if at.is_finite() { at > before } else { now > last }
+                }
                 _ => true,
             },
             Sampling::Wall(interval) => is_wall_due(*interval),
@@ -181,6 +199,27 @@ mod tests {
         }
         let each_fifth = (0..1_000_000).step_by(5);
         assert!(taken.iter().copied().eq(each_fifth), "{} taken", taken.len());
+    }
+
+    /// Where the number of intervals is beyond a double, is every later time still recorded?
+    #[test]
+    fn intervals_that_no_double_counts_are_each_later_time() {
+        for (interval, times) in [
+            (1e-310, [0.0, 1.0, 1.0, 2.0, 1e300]),
+            (0.1, [1e308, 1.1e308, 1.1e308, 1.2e308, f64::MAX]),
+            (0.1, [f64::MIN, -1.1e308, -1.1e308, -1e308, 0.0]),
+        ] {
+            let every = Every::time(interval);
+            let (mut last, mut taken) = (None, Vec::new());
+            for (iteration, time) in (0i64..).zip(times) {
+                let now = Moment { iteration, time: Some(time) };
+                if every.due(now, last, |_| false) == Due::Yes {
+                    last = Some((iteration, Some(time)));
+                    taken.push(iteration);
+                }
+            }
+            assert_eq!(taken, [0, 1, 3, 4], "{interval}");
+        }
     }
 
     /// Are iterations below zero and the largest interval counted right?

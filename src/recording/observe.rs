@@ -1,7 +1,7 @@
 //! Observing: which streams are due, and their records of a state, encoded once and accepted as one
 //! group. A stream that is not due costs nothing; one that has the iteration is left as it is.
 
-use super::admit::Insists;
+use super::admit::{Insists, check_observed};
 use super::every::{Due, Moment};
 use super::observable::{Cell, Observable, ValueMap};
 use super::open_stream::{OpenStream, Sampled};
@@ -29,8 +29,9 @@ impl Recorder {
     /// iteration already is left as it is.
     ///
     /// # Errors
-    /// `Invalid` for an iteration below the last one, a missing value or one that does not fit,
-    /// naming stream, iteration and field; what the state returned, with its source; as
+    /// `Invalid` for an iteration below the last one, a time that is none where records have one,
+    /// whether a stream is due or not, a missing value or one that does not fit, naming stream,
+    /// iteration and field; what the state returned, with its source; as
     /// [`Recorder::append_all`]. Nothing is accepted then.
     ///
     /// # Durability
@@ -78,10 +79,8 @@ impl Recorder {
     pub(super) fn observe_for(&self, whom: For, now: Moment, give: Give<'_>) -> Result<Ticket> {
         let insists = if whom == For::All { Insists::Yes } else { Insists::No };
         let attempt = self.locked("observe", |state| {
-            if let Some(last) = state.observed.filter(|last| now.iteration < *last) {
-                let cause = format!("iteration {} lies before {last}", now.iteration);
-                return Err(Error::invalid("observe", format!("{:?}", self.name), cause));
-            }
+            check_observed(Some(now.iteration), state.observed)
+                .map_err(|cause| Error::invalid("observe", format!("{:?}", self.name), cause))?;
             let clock = || self.store.monotonic_nanos();
             let State { streams, group, .. } = &mut *state;
             for (position, stream) in streams.iter().enumerate() {
@@ -119,6 +118,9 @@ fn sampled(
     if stream.last().is_some_and(|(last, _)| last == now.iteration) {
         return Ok(None);
     }
+    stream.check_time(now).map_err(|e| {
+        e.told_of("observe", format!("stream {:?} iteration {}", stream.name, now.iteration))
+    })?;
     let mut nanos = None;
     let due = stream.due(now, &mut || *nanos.get_or_insert_with(&clock));
     let mut seen = None;

@@ -110,6 +110,16 @@ impl OpenStream {
         self.ring.last().or(self.tally.last())
     }
 
+    /// Whether the time of an observation tells if it is due.
+    pub fn check_time(&self, now: Moment) -> Result<()> {
+        if !self.schema.is_timed() {
+            return Ok(());
+        }
+        // Of a stream by time, one that goes back would be before every tick, and not be missed.
+        let last = self.last().filter(|_| self.every.is_by_time()).and_then(|(_, time)| time);
+        self.schema.check_time(last, now.time)
+    }
+
     /// Whether the watched field is another one than the last record saw.
     pub fn has_changed(&self, seen: Digest) -> bool {
         self.seen != Some(seen)

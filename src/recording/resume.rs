@@ -80,7 +80,8 @@ impl Resume {
     }
 
     /// What the caller takes the recording to be: it is refused where time axis, fields, streams or
-    /// what they record differ. Where chunks end may differ, and is as given here from now on.
+    /// what they record differ. Where chunks end and what a stream does when the queue is full may
+    /// differ, and is as given here from now on.
     pub fn expect(mut self, settings: &NewRecording) -> Self {
         self.expected = Some(settings.clone());
         self

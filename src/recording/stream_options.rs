@@ -59,7 +59,8 @@ impl StreamOptions {
         self
     }
 
-    /// Physical time after which a chunk ends; `None` for no such limit.
+    /// Physical time after which a chunk ends, as [`NewRecording::chunk_span`](super::NewRecording::chunk_span)
+    /// says; `None` for no such limit.
     pub fn chunk_span(mut self, span: impl Into<Option<f64>>) -> Self {
         self.chunk_span = Some(span.into());
         self

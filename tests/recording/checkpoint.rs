@@ -126,3 +126,35 @@ fn rec37_the_newest_is_by_commit_and_a_damaged_one_falls_back_and_says_so() {
     resumed.recorder.complete().unwrap();
     assert_eq!(iterations(&store, "run"), whole(40));
 }
+
+/// Is a state before a record that was appended, and not observed, refused with both numbers? The next
+/// iteration behind it would be refused, and the checkpoint be of no use.
+#[test]
+fn rec37_a_state_before_the_last_record_is_refused() {
+    let disk = sim(337);
+    let store = on(&disk).create(root()).unwrap();
+    let recorder = draft(&store, "run").start().unwrap();
+    observe(&recorder, 0, 3);
+    let schema = store.recording("run").unwrap().streams().unwrap()[0].schema().clone();
+    let state = Sim::at(5);
+    let values: Vec<Value<'_>> = schema
+        .fields()
+        .iter()
+        .map(|field| match field.name.as_str() {
+            "x" => Value::F64(state.x),
+            "n" => Value::I64(state.n),
+            _ => Value::String(&state.name),
+        })
+        .collect();
+    recorder.append(0, 5, &values).unwrap();
+    for before in [3, 4] {
+        let refused = recorder.checkpoint(&Sim::at(before)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        let cause = format!("iteration {before} lies before 5");
+        assert!(refused.to_string().contains(&cause), "{refused}");
+    }
+    recorder.checkpoint(&Sim::at(5)).unwrap();
+    drop(recorder);
+    let resumed = store.resume("run").start().unwrap();
+    observe(&resumed.recorder, 6, 7);
+}

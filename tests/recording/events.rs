@@ -146,6 +146,42 @@ fn rec52_events_survive_a_crash() {
     }
 }
 
+/// Is the iteration that an event names there wherever the event is, after any power cut, so that a run
+/// that goes on otherwise cannot put another one under it?
+#[test]
+fn rec52_no_crash_takes_back_the_iteration_that_an_event_names() {
+    let disk = sim(7);
+    let store = options(&disk).create(root()).unwrap();
+    let run = start(&store);
+    put(&run, 0..3);
+    run.barrier().unwrap();
+    put(&run, 3..6);
+    disk.restart_log();
+    run.event("nan", "").unwrap();
+    put(&run, 6..9);
+    let log = disk.events();
+    let (mut rng, mut found) = (Rng::new(7), 0);
+    for profile in Profile::ALL {
+        let mut cursor = log.cursor(profile);
+        loop {
+            for image in cursor.images(&mut rng, 2) {
+                let store = options(&image.disk()).open(root()).unwrap();
+                let stream = store.recording("run").unwrap().stream("s").unwrap();
+                let last = stream.iterations().unwrap().map(|(_, last)| last);
+                for event in events(&store, "run") {
+                    found += 1;
+                    assert_eq!(event.iteration(), Some(5));
+                    assert!(event.stands() && last >= Some(5), "{}", image.outcomes());
+                }
+            }
+            if cursor.advance().is_none() {
+                break;
+            }
+        }
+    }
+    assert!(found > 0);
+}
+
 /// Do the events of a history that was taken back stay, and say so?
 #[test]
 fn rec52_a_rewind_takes_back_records_and_not_what_was_said() {

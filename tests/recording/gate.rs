@@ -31,11 +31,31 @@ struct Gate {
 pub struct GateDisk {
     disk: Arc<dyn Disk>,
     gate: Arc<(Mutex<Gate>, Condvar)>,
+    clock: Arc<Mutex<Clock>>,
+}
+
+/// What happens when somebody looks at the wall clock.
+#[derive(Default)]
+struct Clock {
+    looks_before: usize,
+    then: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clock").field("looks_before", &self.looks_before).finish()
+    }
 }
 
 impl GateDisk {
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, gate: Arc::default() }
+        Self { disk, gate: Arc::default(), clock: Arc::default() }
+    }
+
+    /// Runs `then` when somebody has looked at the wall clock `looks_before` times and does so again:
+    /// between two steps of one call.
+    pub fn at_clock(&self, looks_before: usize, then: impl FnOnce() + Send + 'static) {
+        *self.clock.lock() = Clock { looks_before, then: Some(Box::new(then)) };
     }
 
     /// Lets the journal stop at its next `call`.
@@ -179,6 +199,16 @@ impl Disk for GateDisk {
         self.disk.direct_io(path)
     }
     fn wall_nanos(&self) -> Option<i64> {
+        let mut clock = self.clock.lock();
+        let then = match clock.looks_before {
+            0 => clock.then.take(),
+            _ => None,
+        };
+        clock.looks_before = clock.looks_before.saturating_sub(1);
+        drop(clock);
+        if let Some(then) = then {
+            then();
+        }
         self.disk.wall_nanos()
     }
     fn monotonic_nanos(&self) -> u64 {

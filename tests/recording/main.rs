@@ -1,6 +1,8 @@
 //! What users of recordings rely on: each line of the behaviours is a test named after it.
 
 #[cfg(feature = "sim")]
+mod abandoned;
+#[cfg(feature = "sim")]
 mod atomic;
 mod bits;
 mod catalogue;
@@ -45,3 +47,5 @@ mod rig;
 mod sampling;
 mod start;
 mod support;
+#[cfg(feature = "sim")]
+mod waited;

@@ -7,21 +7,25 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sealstone::protection::{Protection, switch_off};
 use sealstone::recording::{
-    Level, NewRecord, Overflow, Recorder, RecordingStatus, StreamOptions, Value,
+    Level, NewRecord, NewRecording, Overflow, Recorder, RecordingStatus, ResumeFrom, StreamOptions,
+    Value,
 };
 use sealstone::vfs::sim::{Profile, Rng};
-use sealstone::{ErrorKind, Limits, Result, Store};
+use sealstone::{ErrorKind, Limits, Result, Store, WriteAccess};
 
 use crate::gate::{Call, GateDisk};
 use crate::rig::{append, disk, gated, iterations, limits, options, returned, root, schema};
 
 /// A recording of `a` and `b`, which do so when the queue is full.
 fn start(store: &Store, a: Overflow, b: Overflow) -> Recorder {
-    let run = store
+    described(store, a, b).start().unwrap()
+}
+
+fn described(store: &Store, a: Overflow, b: Overflow) -> NewRecording {
+    store
         .record("run", &schema())
         .stream_as(StreamOptions::new("a", ["x"]).overflow(a))
-        .stream_as(StreamOptions::new("b", ["y"]).overflow(b));
-    run.start().unwrap()
+        .stream_as(StreamOptions::new("b", ["y"]).overflow(b))
 }
 
 fn small_queue() -> Limits {
@@ -345,6 +349,54 @@ fn rec20_a_ring_larger_than_the_queue_is_recorded_whole() {
     assert!((35..40).contains(&kept.len()), "{kept:?}");
     assert_eq!(kept, (100 - kept.len() as i64..100).collect::<Vec<_>>());
     assert_eq!(dropped(&store, "a"), 100 - kept.len() as u64);
+}
+
+/// Does a recording that goes on do what it did when the queue was full, described again or not, and
+/// something else only where that is asked for?
+#[test]
+fn rec33_what_a_stream_does_when_the_queue_is_full_stays_when_it_goes_on() {
+    let ring = Overflow::Ring { records: 3, bytes: 1 << 20 };
+    let policies = [Overflow::Drop, Overflow::Fail, ring, Overflow::Block];
+    for access in [WriteAccess::Single, WriteAccess::Shared] {
+        for policy in policies {
+            for is_expected in [false, true] {
+                let options = options(disk(44), small_queue()).access(access);
+                let store = options.create(root()).unwrap();
+                drop(start(&store, Overflow::Block, policy));
+                let resume = store.resume("run").from(ResumeFrom::Tail);
+                let resume = match is_expected {
+                    true => resume.expect(&described(&store, Overflow::Block, policy)),
+                    false => resume,
+                };
+                let run = resume.start().unwrap().recorder;
+                drop(run);
+                // What the row says is what the next one does, who describes nothing.
+                let resume = store.resume("run").from(ResumeFrom::Tail);
+                let run = resume.start().unwrap().recorder;
+                let at = format!("{access:?} {policy:?} expected {is_expected}");
+                assert_eq!(done_when_full(&store, &run), policy, "{at}");
+            }
+        }
+    }
+}
+
+/// What stream `b` of a recording does when the queue is full.
+fn done_when_full(store: &Store, run: &Recorder) -> Overflow {
+    append(run, 0, 1, 3500).unwrap();
+    let queued = store.stats().unwrap().queued_bytes;
+    match append(run, 1, 1, 1000) {
+        Err(e) if e.kind() == ErrorKind::QueueFull => Overflow::Fail,
+        Err(e) => panic!("{e}"),
+        Ok(_) if store.stats().unwrap().queued_bytes < queued => Overflow::Block,
+        Ok(_) => {
+            run.trigger(1).unwrap();
+            run.barrier().unwrap();
+            match iterations(store, "b").as_slice() {
+                [] => Overflow::Drop,
+                _ => Overflow::Ring { records: 3, bytes: 1 << 20 },
+            }
+        }
+    }
 }
 
 /// Is what cannot be meant refused before anything is written?

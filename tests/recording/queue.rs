@@ -9,6 +9,7 @@ use sealstone::ids::Sequence;
 use sealstone::protection::{Protection, switch_off};
 use sealstone::recording::{Level, Value};
 use sealstone::vfs::TraceDisk;
+use sealstone::vfs::sim::{Profile, Rng};
 use sealstone::{ErrorKind, Limits, Store};
 
 use crate::gate::Call;
@@ -295,23 +296,70 @@ fn rec23_a_barrier_makes_durable_and_seals_nothing() {
     quiet(&|| store.barrier_of(a).unwrap());
     let unknown = store.barrier_of(sealstone::ids::StreamId(99)).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
-    // The same run without barriers has the same chunks.
-    let chunks = |name: &str, barriers: bool| {
-        let run = store.record(name, &schema()).stream("a", ["x"]).chunk_bytes(256);
-        let run = run.start().unwrap();
-        for iteration in 0..100 {
-            run.append(0, iteration, &[Value::Bytes(&[7; 20])]).unwrap();
-            if barriers {
-                run.barrier().unwrap();
-            }
-        }
-        run.complete().unwrap();
-        store.recording(name).unwrap().stream("a").unwrap().chunk_count()
-    };
     let stream = || store.recording("run").unwrap().stream("a").unwrap();
     assert_eq!((stream().chunk_count(), stream().sealed_rows()), (0, 0));
-    assert_eq!(chunks("with", true), chunks("without", false));
     // What a barrier returned for is there whatever the disk forgets.
-    drop(run);
-    sim.kill();
+    append(&run, 0, 3, 10).unwrap();
+    let (log, mut rng) = (sim.events(), Rng::new(9));
+    for profile in Profile::ALL {
+        let mut cursor = log.cursor(profile);
+        cursor.advance_to(log.len());
+        for image in cursor.images(&mut rng, 8) {
+            let store = crate::rig::options(image.disk(), limits()).open(root()).unwrap();
+            let (a, b) = (iterations(&store, "a"), iterations(&store, "b"));
+            assert_eq!((a, b), (vec![1, 2], vec![1]), "{}", image.outcomes());
+        }
+    }
+}
+
+/// Chunks and records of a run, with a barrier behind each record or without any.
+fn chunks_of_a_run(barriers: bool) -> usize {
+    let (_gate, store) = gated(limits());
+    let run = store.record("run", &schema()).stream("a", ["x"]).chunk_bytes(256);
+    let run = run.start().unwrap();
+    for iteration in 0..100 {
+        run.append(0, iteration, &[Value::Bytes(&[7; 20])]).unwrap();
+        if barriers {
+            run.barrier().unwrap();
+        }
+    }
+    run.complete().unwrap();
+    store.recording("run").unwrap().stream("a").unwrap().chunk_count()
+}
+
+/// Does the number of chunks depend on records and bytes alone?
+#[test]
+fn rec23_barriers_do_not_change_the_chunks() {
+    assert_eq!(chunks_of_a_run(true), chunks_of_a_run(false));
+}
+
+/// Would it be noticed if a barrier sealed what is at hand?
+#[test]
+fn rec23_mutant_barrier_seals_nothing_is_caught() {
+    let _off = switch_off(Protection::BarrierSealsNothing);
+    assert_ne!(chunks_of_a_run(true), chunks_of_a_run(false));
+}
+
+/// Do barrier and end of a stream by its position say and do what those of its number do?
+#[test]
+fn rec23_a_recorder_knows_its_streams_by_position() {
+    let sim = disk(10);
+    let store = options(sim.clone(), limits()).create(root()).unwrap();
+    let run = start(&store);
+    append(&run, 0, 1, 10).unwrap();
+    append(&run, 1, 1, 10).unwrap();
+    append(&run, 0, 2, 10).unwrap();
+    let upto = |stream| run.durable_upto(stream).unwrap();
+    assert_eq!((upto(0), upto(1)), (0, 0));
+    run.barrier_of(0).unwrap();
+    assert_eq!((upto(0), upto(1)), (2, 1), "one sync is for all before it");
+    append(&run, 1, 2, 10).unwrap();
+    let before = sim.counts();
+    run.barrier_of(0).unwrap();
+    assert_eq!(sim.counts().since(&before).mutations(), 0, "nothing of it is new");
+    assert_eq!((upto(0), upto(1)), (2, 1));
+    for refused in [run.barrier_of(2).unwrap_err(), run.durable_upto(2).map(drop).unwrap_err()] {
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        assert!(refused.to_string().contains("stream number 2"), "{refused}");
+    }
 }

@@ -122,3 +122,25 @@ fn rec11_every_interval_of_wall_clock_time_is_taken_once() {
     }
     assert_eq!(iterations(&store, "s"), expected);
 }
+
+/// Is a time that is none told, whether or not a stream is due, and one that goes back where a stream
+/// goes by it?
+#[test]
+fn rec11_a_time_that_is_none_is_told_and_not_taken_for_not_due() {
+    let home = home();
+    let axis = TimeAxis::named("step", "").time("t", "s");
+    let new = draft(&home.store).time_axis(axis).stream_every("s", ["x"], Every::time(0.5));
+    let run = new.stream_every("rare", ["y"], Every::iterations(100)).start().unwrap();
+    asked(&run, 0, Some(1.0), 1.0);
+    let times = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, 0.9].map(Some);
+    for time in times.into_iter().chain([None]) {
+        let give = |_: &str, _: &mut Cell<'_>| panic!("nothing is asked for");
+        let refused = run.observe_with(1, time, give).unwrap_err();
+        assert_eq!(refused.kind(), sealstone::ErrorKind::Invalid, "{time:?}");
+        assert!(refused.to_string().contains("stream \"s\" iteration 1"), "{refused}");
+    }
+    asked(&run, 1, Some(1.0), 1.0);
+    asked(&run, 2, Some(1.5), 1.0);
+    run.complete().unwrap();
+    assert_eq!(iterations(&home.store, "s"), [0, 2]);
+}
