@@ -1,12 +1,16 @@
 //! Structures to bytes and back, by bincode's frozen fixed-width little-endian format. Nothing may
 //! be left over, and no length read from the bytes allocates more than 16 times them (or 512 bytes).
 
+mod guard;
+
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use bincode::error::DecodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+
+pub use guard::{decode as decode_value, encode as encode_value};
 
 /// The longest encoded structure: 64 MiB.
 pub const ENCODED_BYTES_MAX: usize = 1 << 26;

@@ -127,7 +127,7 @@ impl Limits {
         if self.frame_bytes_max < KIB || self.frame_bytes_max > 64 * MIB {
             return refuse("frame_bytes_max", "give 1 KiB to 64 MiB");
         }
-        if self.payload_inline_bytes_max + KIB > self.frame_bytes_max {
+        if self.payload_inline_bytes_max.saturating_add(KIB) > self.frame_bytes_max {
             return refuse("payload_inline_bytes_max", "a frame must hold it with 1 KiB to spare");
         }
         if self.history_max > 1 << 16 {
@@ -150,6 +150,8 @@ mod tests {
         Limits::default().check().unwrap();
         let zero = Limits { chunk_bytes: 0, ..Limits::default() };
         assert_eq!(zero.check().unwrap_err().place(), "chunk_bytes");
+        let most = Limits { payload_inline_bytes_max: u64::MAX, ..Limits::default() };
+        assert_eq!(most.check().unwrap_err().place(), "payload_inline_bytes_max");
         let odd = Limits { sealed_folders: 3, ..Limits::default() };
         assert_eq!(odd.check().unwrap_err().place(), "sealed_folders");
     }

@@ -641,3 +641,33 @@ fn retire_shows_a_plan_before_it_is_done() {
     assert_eq!(stdout(&run(&["ls", &store])), "");
     assert_code(&run(&["check", &store]), 0);
 }
+
+/// Is a file of JSON lines read as empty when its rows may be as long as a number can say?
+#[test]
+fn the_largest_row_size_is_no_row_size_at_all() {
+    let home = Home::new();
+    for (name, content) in [("w.jsonl", "{\"a\":1}\n{\"a\":2}\n"), ("v.csv", "a\n1\n2\n")] {
+        let (store, file) = (home.text(&format!("{name}.stone")), home.file(name, content));
+        let most = u64::MAX.to_string();
+        assert_code(&run(&["import", &store, &file, "--name", "w", "--row-size-max", &most]), 0);
+        let format = name.rsplit('.').next().unwrap();
+        let exported = run(&["export", &store, "w", "--format", format]);
+        assert_eq!(stdout(&exported), content);
+    }
+}
+
+/// Is the last iteration that there can be shown where the end is left open?
+#[test]
+fn cat_shows_the_last_iteration_that_there_can_be() {
+    let home = Home::new();
+    let store = home.text("w.stone");
+    let file = home.file("w.csv", "n,x\n3,1\n9223372036854775807,2\n");
+    let import = ["import", &store, &file, "--name", "w", "--iteration", "n"];
+    assert_code(&run(&import), 0);
+    let shown = |range: &str| {
+        let output = run(&["cat", &store, "w", "--iterations", range]);
+        assert_code(&output, 0);
+        stdout(&output).lines().skip(1).count()
+    };
+    assert_eq!((shown("5.."), shown(".."), shown("..9223372036854775807")), (1, 2, 1));
+}

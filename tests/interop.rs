@@ -2,7 +2,7 @@
 #![cfg(feature = "interop")]
 
 use sealstone::ErrorKind;
-use sealstone::format::column::{Field, FieldType};
+use sealstone::format::column::{Field, FieldType, Value};
 use sealstone::interop::{Cells, Format, OutColumn, ReadOptions, RowWriter, Table};
 
 fn options() -> ReadOptions {
@@ -226,5 +226,34 @@ fn numbers_of_every_width_and_arrays_keep_their_text() {
         let wrong = format!("{{\"x\":{text}}}\n");
         let refused = refusal(Format::Jsonl, &wrong, options().column_field(field("x", kind)));
         assert!(refused.contains(&format!("is not {kind}")), "{refused}");
+    }
+}
+
+/// Does an array without elements come back with the axes that its type fixes?
+#[test]
+fn arrays_without_elements_come_back() {
+    let given = |kind: &str| options().column_field(Field::of_kind("m", kind).unwrap());
+    let axes = |format: Format, input: &str, kind: &str| -> Vec<u32> {
+        let mut table = Table::open(input.as_bytes(), format, given(kind)).unwrap();
+        let mut cells = Cells::default();
+        table.next_row(&mut cells).unwrap().unwrap();
+        let Value::Array(array) = cells.get(0) else { panic!("{input}") };
+        assert!(array.elements().is_empty());
+        array.axes().to_vec()
+    };
+    for (kind, text, expected) in [
+        ("f64[_, 3]", "[]", vec![0, 3]),
+        ("f64[2, _, 3]", "[[],[]]", vec![2, 0, 3]),
+        ("f64[_, _]", "[[],[]]", vec![2, 0]),
+        // How long an axis is that no type fixes, behind an empty one, is not in the text.
+        ("f64[_, _]", "[]", vec![0, 0]),
+    ] {
+        let csv = format!("m\n\"{text}\"\n");
+        let json = format!("{{\"m\":{text}}}\n");
+        assert_eq!(axes(Format::Csv, &csv, kind), expected);
+        assert_eq!(axes(Format::Jsonl, &json, kind), expected);
+        let expected = if text.contains(',') { csv.clone() } else { csv.replace('"', "") };
+        assert_eq!(round_trip(Format::Csv, &csv, given(kind)).unwrap(), expected);
+        assert_eq!(round_trip(Format::Jsonl, &json, given(kind)).unwrap(), json);
     }
 }

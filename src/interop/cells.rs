@@ -114,7 +114,13 @@ impl Cells {
             let start = self.bytes.len();
             let mut array = ArrayText { ty, shape, lens: [None; RANK_MAX], bytes: &mut self.bytes };
             let whole = array.read(0, text).is_some();
-            let lens = array.lens.map(|len| len.unwrap_or(0));
+            let mut lens = array.lens.map(|len| len.unwrap_or(0));
+            for (len, axis) in lens.iter_mut().zip(shape.axes()) {
+                // Behind an empty axis none is reached: the text does not say how long they are.
+                if let Axis::Fixed(fixed) = axis {
+                    *len = *fixed;
+                }
+            }
             if !whole {
                 self.bytes.truncate(start);
                 return false;

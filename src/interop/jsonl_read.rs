@@ -142,7 +142,7 @@ impl<R: Read> JsonlReader<R> {
         let most = self.options.record_bytes_max;
         loop {
             self.text.clear();
-            let mut within = (&mut self.input).take(most as u64 + 1);
+            let mut within = (&mut self.input).take((most as u64).saturating_add(1));
             let read = within.read_until(b'\n', &mut self.text);
             let read = read.map_err(|e| Error::io("import", &self.options.source, e))?;
             if read == 0 {

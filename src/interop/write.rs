@@ -190,7 +190,8 @@ fn quoted(value: &Value<'_>, into: &mut String) {
     into.push('"');
 }
 
-/// Appends an array as JSON, one level for each axis.
+/// Appends an array as JSON, one level for each axis. Behind an empty axis nothing is written: what
+/// reads it again takes axes of a fixed length from the field's type, and 0 for the others.
 fn write_array(
     axes: &[u32],
     elements: &mut dyn Iterator<Item = Value<'static>>,

@@ -87,6 +87,25 @@ pub trait Reading: Raw {
         Ok(rows)
     }
 
+    /// As [`Reading::list`], where a row that does not read is an error of its own.
+    fn list_each<R: Row>(
+        &self,
+        range: impl RangeBounds<R::Key>,
+        at_most: usize,
+    ) -> Result<Vec<(R::Key, Result<R>)>> {
+        let mut rows = Vec::new();
+        self.raw_scan(R::TABLE, key_bytes(&range), false, &mut |key, value| {
+            if rows.len() < at_most {
+                rows.push((R::Key::from_bytes(key)?, from_value(key, value)));
+            }
+            Ok(match rows.len() < at_most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+        Ok(rows)
+    }
+
     /// The last row in `range`.
     fn last<R: Row>(&self, range: impl RangeBounds<R::Key>) -> Result<Option<(R::Key, R)>> {
         let mut last = None;

@@ -143,7 +143,7 @@ impl Chunks {
             if Some(row.first.0) != next || row.rows > row.rows_written {
                 let place = format!("{} chunk {ordinal}", self.place());
                 let wanted = next.unwrap_or_default();
-                let cause = format!("it begins at row {} instead of {wanted}", row.first);
+                let cause = format!("it begins at record {} instead of {wanted}", row.first);
                 return Err(Error::damage("read", place, cause));
             }
             // P9: rows come from disk. What saturates cannot equal what is compared next.
@@ -152,7 +152,7 @@ impl Chunks {
         let sealed = self.row.sealed_upto.0;
         let is_last = at.saturating_add(rows.len() as u64) >= self.len();
         if is_last && next.unwrap_or_default() != sealed {
-            let cause = format!("{} rows in chunks, {sealed} sealed", next.unwrap_or_default());
+            let cause = format!("{} records in chunks, {sealed} sealed", next.unwrap_or_default());
             return Err(Error::damage("read", self.place(), cause));
         }
         Ok(())

@@ -148,10 +148,11 @@ impl<T: Number> NdArray<T> {
 
     /// The element at `at`, one position for each axis; none outside.
     pub fn get(&self, at: &[usize]) -> Option<T> {
-        let is_inside =
-            at.len() == self.axes.len() && at.iter().zip(&self.axes).all(|(n, l)| n < l);
+        if at.len() != self.axes.len() || at.iter().zip(&self.axes).any(|(n, len)| n >= len) {
+            return None;
+        }
         let place = at.iter().zip(&self.axes).fold(0, |place, (n, len)| place * len + n);
-        if is_inside { self.elements.get(place).copied() } else { None }
+        self.elements.get(place).copied()
     }
 }
 
@@ -182,9 +183,10 @@ impl<T: Serialize> Opaque<T> {
     /// The bytes of a cell: what `Value::Opaque` is made of.
     ///
     /// # Errors
-    /// `Invalid` for a value that cannot be encoded; `LimitExceeded` for one that is too long.
+    /// `Invalid` for a value that cannot be encoded, nests deeper than 128 levels, or has more than
+    /// 65,536 elements that take no bytes; `LimitExceeded` for one that is too long.
     pub fn encode(value: &T) -> Result<Vec<u8>> {
-        codec::encode("opaque value", value)
+        codec::encode_value("opaque value", value)
     }
 }
 
@@ -192,7 +194,7 @@ impl<T: DeserializeOwned> Element for Opaque<T> {
     const NAME: &'static str = "a value of that type";
     fn from_value(value: Value<'_>) -> Option<Self> {
         match value {
-            Value::Opaque(bytes) => codec::decode("opaque value", bytes).ok().map(Self),
+            Value::Opaque(bytes) => codec::decode_value("opaque value", bytes).ok().map(Self),
             _ => None,
         }
     }
@@ -207,5 +209,20 @@ impl<T: DeserializeOwned> Element for Opaque<T> {
             None => format!("it holds {}, which is not {}", field.kind(), wanted.name),
         };
         Err(Error::new(ErrorKind::TypeMismatch, "read", format!("field {:?}", field.name), cause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is a place outside of an array none, however far outside it is?
+    #[test]
+    fn a_place_outside_is_none() {
+        let array = NdArray::new(&[2, 3], vec![0u8, 1, 2, 3, 4, 5]).unwrap();
+        assert_eq!(array.get(&[1, 2]), Some(5));
+        for outside in [&[usize::MAX, 1][..], &[1, usize::MAX], &[2, 0], &[1], &[0, 0, 0], &[]] {
+            assert_eq!(array.get(outside), None);
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Recording {
             missing += values.iter().filter(|value| value.is_missing()).count() as u64;
             writer.row(&values)?;
             if writer.rows().is_multiple_of(PROGRESS_ROWS) && progress(writer.rows()).is_break() {
-                let cause = format!("it was cancelled after {} rows", writer.rows());
+                let cause = format!("it was cancelled after {} records", writer.rows());
                 let place = format!("{:?}", self.name());
                 return Err(Error::new(ErrorKind::Cancelled, "export", place, cause));
             }

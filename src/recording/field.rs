@@ -47,7 +47,7 @@ impl<'s> FieldRead<'s> {
     /// The values chunk by chunk: at most one chunk of this field is in memory.
     ///
     /// # Errors
-    /// `Damage` when the rows of the range cannot be found; `NotFound` for times that there are not.
+    /// `Damage` when the records of the range cannot be found; else as [`FieldRead::to_column`].
     pub fn columns(self) -> Result<Columns<'s>> {
         let this = self.resolved()?;
         Ok(Columns { stream: this.stream, column: this.column, rows: this.rows })
@@ -56,7 +56,8 @@ impl<'s> FieldRead<'s> {
     /// All values as one column.
     ///
     /// # Errors
-    /// `Damage`.
+    /// `Damage`; `NotFound` for times that there are not; `Conflict` when a stream of more than 1,024
+    /// chunks was moved back or retired since it was opened.
     pub fn to_column(self) -> Result<Column> {
         let none = Column::of(&self.stream.field_of(self.column)?);
         let stream = self.stream;
@@ -75,8 +76,8 @@ impl<'s> FieldRead<'s> {
     /// All values as a Rust type: see [`Element`]; as an `Option` where values may be missing.
     ///
     /// # Errors
-    /// `Invalid`, naming the row, for a value of another type or a missing one; `TypeMismatch` for
-    /// an opaque field of another type; `Damage`.
+    /// `Invalid`, naming the record, for a value of another type or a missing one; `TypeMismatch`
+    /// for an opaque field of another type; else as [`FieldRead::to_column`].
     pub fn to_vec<T: Element>(self) -> Result<Vec<T>> {
         let name = format!("stream {:?} field {:?}", self.stream.name(), self.name);
         T::check(&self.stream.field_of(self.column)?)
@@ -87,7 +88,7 @@ impl<'s> FieldRead<'s> {
         this.each_column(&mut |column| {
             for value in column.iter() {
                 values.push(T::from_value(value).ok_or_else(|| {
-                    let cause = format!("row {row} is {}, not {}", value.kind(), T::NAME);
+                    let cause = format!("record {row} is {}, not {}", value.kind(), T::NAME);
                     Error::invalid("read", &name, cause)
                 })?);
                 row += 1;
@@ -122,7 +123,7 @@ impl<'s> FieldRead<'s> {
             let decode = |n: u64| {
                 let column = stream.open_chunk(first + n)?.column(column, sealed.clone())?;
                 match column.is_empty() {
-                    true => Err(stream.wrong("fewer rows than its rows say")),
+                    true => Err(stream.wrong("fewer records than its chunks say")),
                     false => Ok(column),
                 }
             };
@@ -161,7 +162,7 @@ impl Columns<'_> {
             }
         };
         if column.is_empty() {
-            return Err(self.stream.wrong("fewer rows than its rows say"));
+            return Err(self.stream.wrong("fewer records than its chunks say"));
         }
         self.rows.start += column.len() as u64;
         Ok(column)

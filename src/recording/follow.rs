@@ -194,7 +194,7 @@ impl Follow {
             looked => looked?,
         };
         let Some(row) = snapshot.get::<RecordingRow>(&self.at.id)? else {
-            let cause = "its row is gone";
+            let cause = "the manifest does not have it any more";
             let place = format!("recording {}", self.at.id);
             return Err(retired(Error::new(ErrorKind::NotFound, "follow", place, cause)));
         };

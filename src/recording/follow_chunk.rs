@@ -31,7 +31,9 @@ pub(super) fn payloads(
     let chunk = Chunk::open(place, len, &mut read)?;
     let wrong = |cause: &str| Error::damage("follow", place, cause);
     if chunk.schema() != schema || chunk.rows() != row.rows_written {
-        return Err(wrong("schema or row count differ from what the rows say"));
+        return Err(wrong(
+            "its schema or how many records it has differ from what the manifest says",
+        ));
     }
     let mut column = |id| -> Result<Column> { chunk.column(&mut read, id, start..end) };
     let iterations = column(ColumnId::Iteration)?;

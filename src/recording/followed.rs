@@ -60,7 +60,7 @@ impl FollowedRecord {
         let mut values = Vec::new();
         let (iteration, time) =
             row_payload::decode(schema, &payload, &mut values).map_err(|e| {
-                let place = format!("stream {stream:?} row {sequence}");
+                let place = format!("stream {stream:?} record {sequence}");
                 Error::new(e.kind(), "follow", place, e.cause()).with_source(e)
             })?;
         drop(values);

@@ -6,6 +6,7 @@
 //!                                      journals, as far as they read ─▶ the tail
 //! ```
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::chunks::Chunks;
@@ -19,6 +20,9 @@ use crate::format::column::{Column, ColumnId, Schema, Value};
 use crate::ids::{Ordinal, StreamId};
 use crate::manifest::{ChunkRow, Reading, RecordingStatus, StreamRow};
 use crate::protection::Protection;
+
+/// Rows of chunks that are held at once.
+const ROWS_HELD: usize = 256;
 
 /// Records that read, one behind the other.
 #[derive(Debug)]
@@ -72,7 +76,8 @@ impl Recording {
     /// them. A gap is not an error; what `visit` returns ends it.
     ///
     /// # Errors
-    /// What `visit` returns; `Io`, `Halted` and such, which say nothing about the data.
+    /// What `visit` returns; `Halted`, `Io` where it is not a chunk or a record that the disk does not
+    /// give, and such, which say nothing about the data.
     pub fn lenient(&self, visit: &mut dyn FnMut(Readable<'_>) -> Result<()>) -> Result<Vec<Gap>> {
         let mut reading = Lenient { gaps: Vec::new(), visit };
         for id in self.stream_ids() {
@@ -104,6 +109,21 @@ impl Lenient<'_> {
         if !is_gap(&cause) {
             return Err(cause);
         }
+        self.note(of, field, cause);
+        Ok(())
+    }
+
+    /// The same where one chunk or one record is read: sectors that the disk does not give are a gap
+    /// in it, and nothing is known of others. What stopped the store is told as `Halted`.
+    fn unread(&mut self, of: &Stretch<'_>, field: Option<&str>, cause: Error) -> Result<()> {
+        if cause.kind() == ErrorKind::Io {
+            self.note(of, field, cause);
+            return Ok(());
+        }
+        self.gap(of, field, cause)
+    }
+
+    fn note(&mut self, of: &Stretch<'_>, field: Option<&str>, cause: Error) {
         let gap = Gap {
             stream: of.name.to_owned(),
             field: field.map(str::to_owned),
@@ -114,7 +134,6 @@ impl Lenient<'_> {
         if Protection::GapListed.is_on() {
             self.gaps.push(gap);
         }
-        Ok(())
     }
 
     fn stream(&mut self, of: &Recording, id: StreamId) -> Result<()> {
@@ -152,11 +171,27 @@ impl Lenient<'_> {
     /// Every chunk; returns the last iteration that was shown.
     fn chunks(&mut self, stream: &Stream, sealed_upto: u64) -> Result<Option<i64>> {
         let (mut next, mut last, mut lost) = (0, None, None);
-        for ordinal in 0..stream.view.row.next_ordinal.0 {
-            let key = (stream.id(), Ordinal(ordinal));
-            let row = match stream.store.snapshot()?.require::<ChunkRow>(&key) {
-                Ok(row) => row,
-                Err(e) => {
+        // P9: the rows that there are tell how many there are, not the one that says it.
+        let (mut expected, end) = (0, stream.view.row.next_ordinal.0);
+        let mut rows = VecDeque::new();
+        while expected < end {
+            if rows.is_empty() {
+                let of = |ordinal| (stream.id(), Ordinal(ordinal));
+                let snapshot = stream.store.snapshot()?;
+                rows = snapshot.list_each::<ChunkRow>(of(expected)..of(end), ROWS_HELD)?.into();
+            }
+            let found = rows.pop_front();
+            let ordinal = found.as_ref().map_or(end, |((_, ordinal), _)| ordinal.0);
+            if ordinal > expected {
+                let cause = format!("the rows of chunks {expected}..{ordinal} are not there");
+                let place = format!("stream {:?}", stream.name());
+                lost.get_or_insert(Error::damage("read", place, cause));
+            }
+            expected = ordinal.saturating_add(1);
+            let row = match found {
+                None => break,
+                Some((_, Ok(row))) => row,
+                Some((_, Err(e))) => {
                     // The next row tells where this one ended.
                     lost.get_or_insert(e);
                     continue;
@@ -172,7 +207,7 @@ impl Lenient<'_> {
             }
             if row.first.0 < next || row.rows > row.rows_written {
                 let place = stream.chunk_place(ordinal);
-                let cause = format!("it begins at row {} instead of {next}", row.first);
+                let cause = format!("it begins at record {} instead of {next}", row.first);
                 let records = row.first.0..row.first.0.saturating_add(row.rows);
                 let of = Stretch { name: stream.name(), records, iterations: row.iterations };
                 self.gap(&of, None, Error::damage("read", place, cause))?;
@@ -204,17 +239,17 @@ impl Lenient<'_> {
         let of = Stretch { name: stream.name(), records, iterations: row.iterations };
         let open = match stream.open_row(ordinal, row) {
             Ok(open) => open,
-            Err(e) => return self.gap(&of, None, e),
+            Err(e) => return self.unread(&of, None, e),
         };
         let column = |column| open.column(column, of.records.clone());
         let iterations = match column(ColumnId::Iteration) {
             Ok(iterations) => iterations,
-            Err(e) => return self.gap(&of, None, e),
+            Err(e) => return self.unread(&of, None, e),
         };
         let times = match stream.schema().is_timed().then(|| column(ColumnId::Time)).transpose() {
             Ok(times) => times,
             Err(e) => {
-                self.gap(&of, Some("time"), e)?;
+                self.unread(&of, Some("time"), e)?;
                 None
             }
         };
@@ -223,7 +258,7 @@ impl Lenient<'_> {
             columns.push(match column(ColumnId::Field(at)) {
                 Ok(column) => Some(column),
                 Err(e) => {
-                    self.gap(&of, Some(&field.name), e)?;
+                    self.unread(&of, Some(&field.name), e)?;
                     None
                 }
             });
@@ -245,7 +280,7 @@ impl Lenient<'_> {
                     let found = (tail.iterations, tail.times, columns);
                     self.show(stream, of, &place, found, &mut last)?;
                 }
-                Err(e) => self.gap(&of, None, e)?,
+                Err(e) => self.unread(&of, None, e)?,
             }
         }
         Ok(())
@@ -299,6 +334,6 @@ fn first_rows(column: &Column, count: usize) -> Option<Column> {
 
 /// What to say of rows that no chunk has.
 fn missing(stream: &Stream, ordinal: u64, hole: &Range<u64>) -> Option<Error> {
-    let cause = || format!("rows {}..{} before it are in no chunk", hole.start, hole.end);
+    let cause = || format!("records {}..{} before it are in no chunk", hole.start, hole.end);
     (!hole.is_empty()).then(|| Error::damage("read", stream.chunk_place(ordinal), cause()))
 }

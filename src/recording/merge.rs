@@ -27,7 +27,7 @@ impl<'s> Merged<'s> {
     /// Merges `streams`, each with the fields named for it.
     ///
     /// # Errors
-    /// `Damage`.
+    /// As [`Records::advance`].
     pub fn new(streams: &'s [Stream], fields: &[Vec<usize>]) -> Result<Self> {
         let share = HELD_BYTES / (streams.len().max(1) as u64);
         let share = share.clamp(SHARE_BYTES_MIN, SHARE_BYTES_MAX);
@@ -41,13 +41,18 @@ impl<'s> Merged<'s> {
         Ok(this)
     }
 
-    /// Goes to the next record; returns the position of its stream, or `None` at the end.
+    /// Goes to the next record; returns the position of its stream, or `None` at the end. The first
+    /// error ends it: the other streams without the one that failed are not the recording.
     ///
     /// # Errors
-    /// `Damage`.
+    /// As [`Records::advance`].
     pub fn advance(&mut self) -> Result<Option<usize>> {
-        if let Some(at) = self.current.take() {
-            self.push_head(at)?;
+        if let Some(at) = self.current.take()
+            && let Err(e) = self.push_head(at)
+        {
+            self.heads.clear();
+            self.records.clear();
+            return Err(e);
         }
         self.current = self.heads.pop().map(|Reverse((_, at))| at);
         Ok(self.current)

@@ -77,7 +77,7 @@ impl<'c> Cell<'c> {
     /// # Errors
     /// As [`Cell::put`]; `Invalid` with the source when it cannot be encoded.
     pub fn serde<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let bytes = codec::encode("value", value)?;
+        let bytes = codec::encode_value("value", value)?;
         match self.field.ty {
             FieldType::Bytes => self.put(Value::Bytes(&bytes)),
             _ => self.put(Value::Opaque(&bytes)),

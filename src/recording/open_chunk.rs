@@ -81,7 +81,8 @@ impl Stream {
             return Err(Error::damage("read", self.chunk_place(at), cause));
         }
         if chunk.rows() != row.rows_written || !fits {
-            let cause = "row count or iterations differ from what the rows say";
+            let cause =
+                "how many records it has or their iterations differ from what the manifest says";
             return Err(Error::damage("read", self.chunk_place(at), cause));
         }
         Ok(chunk)

@@ -6,7 +6,7 @@ use super::open_chunk::OpenChunk;
 use super::run::{backwards, not_growing};
 use super::stream::Stream;
 use crate::error::Result;
-use crate::format::column::{Column, ColumnId, Value};
+use crate::format::column::{Column, ColumnId, FieldType, Value};
 
 /// With a smaller share of memory than this a chunk is not kept between loads.
 const CHUNK_KEPT_BYTES_MIN: u64 = 1 << 20;
@@ -50,7 +50,7 @@ impl<'s> Records<'s> {
             rest: rows.start.min(end)..end,
             held_bytes,
             chunk: None,
-            iterations: Column::new(crate::format::column::FieldType::I64),
+            iterations: Column::new(FieldType::I64),
             times: None,
             columns: Vec::new(),
             at: 0,
@@ -58,10 +58,12 @@ impl<'s> Records<'s> {
         }
     }
 
-    /// Goes to the next record. Returns whether there is one.
+    /// Goes to the next record. Returns whether there is one. The first error ends it: nothing is
+    /// at hand behind it, and nothing follows.
     ///
     /// # Errors
-    /// `Damage`.
+    /// `Damage`; `Invalid` for a field that the stream does not have; `Conflict` when a stream of
+    /// more than 1,024 chunks was moved back or retired since it was opened.
     pub fn advance(&mut self) -> Result<bool> {
         self.at += 1;
         if self.at < self.iterations.len() {
@@ -72,8 +74,20 @@ impl<'s> Records<'s> {
             self.at = self.iterations.len();
             return Ok(false);
         }
-        self.load()?;
-        Ok(true)
+        let loaded = self.load();
+        if loaded.is_err() {
+            self.end();
+        }
+        loaded.map(|()| true)
+    }
+
+    /// Forgets what is at hand, which may be half of a record, and all that would follow.
+    fn end(&mut self) {
+        self.rest = self.rest.end..self.rest.end;
+        self.chunk = None;
+        self.iterations = Column::new(FieldType::I64);
+        (self.times, self.at) = (None, 0);
+        self.columns.clear();
     }
 
     /// The iteration of the record at hand.
@@ -151,8 +165,11 @@ impl<'s> Records<'s> {
             return Err(self.stream.wrong("columns of different lengths"));
         }
         if let Some(wrong) = not_growing(&self.iterations, self.last) {
-            let place =
-                format!("stream {:?} row {}", self.stream.name(), self.rest.start + wrong.0 as u64);
+            let place = format!(
+                "stream {:?} record {}",
+                self.stream.name(),
+                self.rest.start + wrong.0 as u64
+            );
             return Err(backwards(place, wrong));
         }
         if let Value::I64(last) = self.iterations.get(rows - 1) {

@@ -153,7 +153,7 @@ impl Stream {
         };
         match (at(0)?, at(rows - 1)?) {
             (Some(first), Some(last)) => Ok(Some((first, last))),
-            _ => Err(self.wrong("rows without an iteration")),
+            _ => Err(self.wrong("records without an iteration")),
         }
     }
 
@@ -212,7 +212,8 @@ impl Stream {
     /// The rows whose iterations lie in `wanted`.
     ///
     /// # Errors
-    /// `Damage`.
+    /// `Damage`; `Conflict` when a stream of more than 1,024 chunks was moved back or retired since
+    /// it was opened.
     pub fn rows_of(&self, wanted: Range<i64>) -> Result<Range<u64>> {
         let start = self.first_row_from(Bound::Iteration(wanted.start))?;
         let end = self.first_row_from(Bound::Iteration(wanted.end))?;
@@ -281,8 +282,14 @@ impl Stream {
     pub(super) fn tail(&self, fields: &[usize], rows: Range<u64>) -> Result<Tail> {
         let mut iterations = Column::new(FieldType::I64);
         let mut times = self.schema.is_timed().then(|| Column::new(FieldType::F64));
-        let of = fields.iter().filter_map(|at| self.schema.fields().get(*at));
-        let mut columns: Vec<Column> = of.map(Column::of).collect();
+        let mut columns = Vec::with_capacity(fields.len());
+        for at in fields {
+            let field = self.schema.fields().get(*at).ok_or_else(|| {
+                let cause = format!("it has no field number {at}");
+                Error::invalid("read", format!("stream {:?}", self.name()), cause)
+            })?;
+            columns.push(Column::of(field));
+        }
         let from = rows.start.saturating_sub(self.sealed_rows()) as usize;
         let count = rows.end.saturating_sub(rows.start) as usize;
         for (sequence, payload) in self.view.tail.iter().skip(from).take(count) {
@@ -290,7 +297,7 @@ impl Stream {
             let mut values = Vec::new();
             let (iteration, time) = row_payload::decode(&self.schema, &bytes, &mut values)
                 .map_err(|e| {
-                    let place = format!("stream {:?} row {sequence}", self.name());
+                    let place = format!("stream {:?} record {sequence}", self.name());
                     Error::new(e.kind(), "read", place, e.cause()).with_source(e)
                 })?;
             let mut taken = iterations.push(Value::I64(iteration));

@@ -335,8 +335,8 @@ fn encode<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<(Val
         _ => e,
     };
     let fingerprint = shape::fingerprint_of::<T>()?;
-    let bytes = codec::encode("value", value)?;
-    codec::decode::<T>("value", &bytes).map_err(refused)?;
+    let bytes = codec::encode_value("value", value)?;
+    codec::decode_value::<T>("value", &bytes).map_err(refused)?;
     Ok((ValueForm::Typed { name: shape::name_of::<T>(), fingerprint }, bytes))
 }
 

@@ -174,7 +174,7 @@ fn decode<T: DeserializeOwned>(name: &str, valued: &Valued, bytes: &[u8]) -> Res
                 return Err(mismatch(was, "and has another shape than"));
             }
             // The bytes are those that were put (P6), so it is the type that changed.
-            let value = codec::decode("value", bytes)
+            let value = codec::decode_value("value", bytes)
                 .map_err(|e| mismatch(was, "and does not read as").with_source(e))?;
             Ok(Found { value, generation: valued.generation, commit: valued.row.commit })
         }

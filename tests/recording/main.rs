@@ -26,6 +26,7 @@ mod fork;
 mod gate;
 #[cfg(feature = "sim")]
 mod histories;
+mod hostile;
 #[cfg(feature = "sim")]
 mod killed;
 mod lenient;

@@ -386,7 +386,7 @@ pub struct CatArgs {
     pub rows: Option<Range<u64>>,
     /// Only records of these iterations
     #[arg(long, value_name = "FROM..TO", value_parser = iterations, allow_hyphen_values = true)]
-    pub iterations: Option<Range<i64>>,
+    pub iterations: Option<Iterations>,
 }
 
 /// The command line with the store of the environment put where it belongs: before the first
@@ -470,8 +470,24 @@ fn rows(text: &str) -> Result<Range<u64>, String> {
     range(text, 0, u64::MAX)
 }
 
-fn iterations(text: &str) -> Result<Range<i64>, String> {
-    range(text, i64::MIN, i64::MAX)
+/// Iterations from one on, up to another, which is not included, or to the last there can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Iterations {
+    pub from: i64,
+    pub to: Option<i64>,
+}
+
+impl Iterations {
+    /// Whether `iteration` is one of them.
+    pub fn contains(self, iteration: i64) -> bool {
+        iteration >= self.from && self.to.is_none_or(|to| iteration < to)
+    }
+}
+
+fn iterations(text: &str) -> Result<Iterations, String> {
+    let range = range(text, i64::MIN, i64::MAX)?;
+    let to = (!text.trim_end().ends_with("..")).then_some(range.end);
+    Ok(Iterations { from: range.start, to })
 }
 
 fn range<T: std::str::FromStr + PartialOrd>(
@@ -510,7 +526,9 @@ mod tests {
         }
         assert_eq!(rows("3..7"), Ok(3..7));
         assert_eq!(rows(".."), Ok(0..u64::MAX));
-        assert_eq!(iterations("-5..5"), Ok(-5..5));
+        assert_eq!(iterations("-5..5"), Ok(Iterations { from: -5, to: Some(5) }));
+        let open = iterations("5.. ").unwrap();
+        assert!(open.contains(i64::MAX) && open.contains(5) && !open.contains(4));
         assert!(rows("7..3").is_err() && rows("3").is_err() && rows("a..").is_err());
     }
 }

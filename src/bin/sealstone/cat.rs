@@ -55,9 +55,10 @@ fn print(
     let mut lines = Lines::new(names, is_json, output)?;
     if let ([stream], [positions]) = (streams, positions) {
         let mut rows = args.rows.clone().unwrap_or(0..stream.rows());
-        if let Some(iterations) = &args.iterations {
-            let of = stream.rows_of(iterations.clone())?;
-            rows = rows.start.max(of.start)..rows.end.min(of.end);
+        if let Some(wanted) = args.iterations {
+            let of = stream.rows_of(wanted.from..wanted.to.unwrap_or(i64::MAX))?;
+            let end = if wanted.to.is_some() { of.end } else { stream.rows() };
+            rows = rows.start.max(of.start)..rows.end.min(end);
         }
         let mut records = stream.records(positions.clone(), rows, HELD_BYTES);
         while records.advance()? {
@@ -69,7 +70,7 @@ fn print(
     while let Some(at) = merged.advance()? {
         let (Some(stream), Some(records)) = (streams.get(at), merged.records(at)) else { continue };
         let iteration = records.iteration();
-        if args.iterations.as_ref().is_none_or(|wanted| wanted.contains(&iteration)) {
+        if args.iterations.is_none_or(|wanted| wanted.contains(iteration)) {
             let values: Vec<Value<'_>> =
                 names.iter().map(|name| value_of(stream, positions, at, name, records)).collect();
             lines.record(stream, iteration, &values)?;

@@ -21,9 +21,11 @@ pub enum Axis {
 pub struct Shape(Vec<Axis>);
 
 impl Shape {
-    /// An array of these axes; one value where there is none.
+    /// An array of these axes; one value where there is none. Too many are taken as one too many, and
+    /// refused where a schema takes the field.
     pub fn new(axes: impl IntoIterator<Item = Axis>) -> Self {
-        Self(axes.into_iter().collect())
+        // One more than there may be shows that there are too many.
+        Self(axes.into_iter().take(RANK_MAX + 1).collect())
     }
 
     /// The axes, the slowest first.
@@ -90,14 +92,22 @@ impl Shape {
     }
 }
 
+/// The most places before the first empty axis of an array: each of them costs text, and no bytes.
+pub(super) const EMPTY_PLACES_MAX: usize = 1 << 16;
+
 /// How many elements an array of these lengths has; none where any array of such axes, or one of
-/// which an axis is empty, would be longer than a value may be.
+/// which an axis is empty, would be longer than a value may be, and for more than
+/// [`EMPTY_PLACES_MAX`] places without elements.
 pub(super) fn count_of(lens: &[u32]) -> Option<usize> {
     let most = lens.iter().try_fold(1usize, |n, len| {
         let n = n.checked_mul((*len as usize).max(1))?;
         (n <= VALUE_BYTES_MAX).then_some(n)
     })?;
-    Some(if lens.contains(&0) { 0 } else { most })
+    if !lens.contains(&0) {
+        return Some(most);
+    }
+    let places: usize = lens.iter().take_while(|len| **len > 0).map(|len| *len as usize).product();
+    (places <= EMPTY_PLACES_MAX).then_some(0)
 }
 
 /// As in a type: `[3, _]`, and nothing for a single value.
@@ -111,5 +121,22 @@ impl fmt::Display for Shape {
             }
         }
         if self.0.is_empty() { Ok(()) } else { f.write_str("]") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Can an array without elements stand for endless text, and an endless list of axes for memory?
+    #[test]
+    fn g22_what_has_no_elements_is_bounded_too() {
+        assert_eq!(count_of(&[1 << 16, 0]), Some(0));
+        assert_eq!(count_of(&[256, 256, 0, 1 << 10]), Some(0));
+        assert_eq!(count_of(&[0, 1 << 28]), Some(0));
+        assert_eq!(count_of(&[(1 << 16) + 1, 0]), None);
+        assert_eq!(count_of(&[1 << 28, 0]), None);
+        assert_eq!(count_of(&[1 << 20, 1]), Some(1 << 20));
+        assert_eq!(Shape::new(std::iter::repeat(Axis::Free)).rank(), RANK_MAX + 1);
     }
 }

@@ -8,12 +8,14 @@
 
 use std::ops::Range;
 
+use super::axes::Shape;
 use super::coding::{BlockCodec, Coding, suits};
 use super::compress::Compressor;
 use super::data::Data;
 use super::number::Bits;
 use super::parts::Flags;
 use super::plain::{Plain, fill};
+use super::value::FieldType;
 use super::values::Column;
 use crate::error::Result;
 
@@ -78,6 +80,15 @@ fn row_len(column: &Column, at: usize) -> usize {
         }
         (_, None) => column.ty.width(),
     }
+}
+
+/// What a block takes in memory: a `bool` of an array has a byte there, and a bit in raw form.
+pub(super) fn memory_len(ty: FieldType, shape: &Shape, rows: u64, raw_len: u64) -> u64 {
+    if ty != FieldType::Bool || shape.is_scalar() {
+        return raw_len;
+    }
+    let lens = rows.saturating_mul(4 * shape.free_count() as u64).min(raw_len);
+    lens.saturating_add((raw_len - lens).saturating_mul(8))
 }
 
 /// Encodes the rows `rows` of `column`, which are one of its [`cut`]s: by `forced`, or what a sample

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::axes::{RANK_MAX, Shape, count_of};
 use super::block::{
-    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, unpack,
+    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, memory_len, unpack,
 };
 use super::coding::{BlockCodec, Coding, suits};
 use super::compress::decompress;
@@ -55,10 +55,16 @@ fn admit(said: Said<'_>, stored_len: usize) -> Result<()> {
         return wrong(format!("codec {:?} does not suit {}", said.coding, said.ty.name()));
     }
     let usual = BLOCK_RAW_BYTES + BLOCK_ROWS_MAX / 8;
+    // A flag of a row is a bit in memory too: counted as eight it would refuse what was written.
+    let flags = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
+    let rest = said.raw_len.saturating_sub(flags) as u64;
+    let in_memory = memory_len(said.ty, said.shape, said.rows as u64, rest);
+    // The last byte of bits may be filled up.
+    let is_usual = said.raw_len <= usual && in_memory <= (usual + 8) as u64;
     let lone = said.rows == 1
-        && said.raw_len <= VALUE_BYTES_MAX + 8 + 4 * RANK_MAX
-        && said.raw_len / (LONE_VALUE_RATIO_MAX + 1) <= stored_len;
-    if said.raw_len > usual && !lone {
+        && in_memory <= (VALUE_BYTES_MAX + 8 + 4 * RANK_MAX) as u64
+        && (said.raw_len <= usual || said.raw_len / (LONE_VALUE_RATIO_MAX + 1) <= stored_len);
+    if !is_usual && !lone {
         return wrong(format!("{} raw bytes for {} rows", said.raw_len, said.rows));
     }
     Ok(())

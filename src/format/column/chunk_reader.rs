@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::axes::Shape;
-use super::block::{BLOCK_RAW_BYTES, CHUNK_RAW_BYTES_MAX};
+use super::block::{BLOCK_RAW_BYTES, CHUNK_RAW_BYTES_MAX, memory_len};
 use super::block_decode::{self, Said};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
 use super::coding::{BlockCodec, Coding};
@@ -155,7 +155,16 @@ impl Chunk {
             let end = block.offset.checked_add(u64::from(block.stored_len));
             let inside = block.offset >= free_from && end.is_some_and(|end| end <= content_end);
             free_from = end.unwrap_or(content_end);
-            raw_len += u64::from(block.raw_len).max(8 * u64::from(block.rows));
+            let of = (block.column as usize).checked_sub(of_rows);
+            let (rows, raw) = (u64::from(block.rows), u64::from(block.raw_len));
+            let in_memory = match of.and_then(|at| schema.fields().get(at)) {
+                Some(field) => {
+                    let flags = if block.missing > 0 { rows.div_ceil(8) } else { 0 };
+                    memory_len(field.ty, &field.shape, rows, raw.saturating_sub(flags))
+                }
+                None => raw,
+            };
+            raw_len = raw_len.saturating_add(in_memory.max(raw).max(8 * rows));
             if raw_len > CHUNK_RAW_BYTES_MAX {
                 return wrong(format!("its blocks are longer than {CHUNK_RAW_BYTES_MAX} bytes"));
             }

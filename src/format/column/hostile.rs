@@ -1,5 +1,6 @@
 //! Could a footer with right checksums make few stored bytes into many, or lie about a column?
 
+use super::array::Array;
 use super::block::{BLOCK_ROWS_MAX, CHUNK_RAW_BYTES_MAX};
 use super::chunk::{ChunkBuilder, Footer, TRAILER_LEN, trailer};
 use super::chunk_reader::{Chunk, ColumnId};
@@ -18,7 +19,10 @@ fn forged(lie: impl FnOnce(&mut Footer)) -> Vec<u8> {
     for at in 0..ROWS {
         builder.push(at, None, &[Value::I64(1), Value::I64(2)]).unwrap();
     }
-    let mut content = builder.finish().unwrap().content;
+    reforged(builder.finish().unwrap().content, lie)
+}
+
+fn reforged(mut content: Vec<u8>, lie: impl FnOnce(&mut Footer)) -> Vec<u8> {
     let end = content.len() - TRAILER_LEN;
     let len = u32::from_le_bytes(*content[end..].first_chunk().unwrap()) as usize;
     let mut footer: Footer = codec::decode("chunk footer", &content[end - len..end]).unwrap();
@@ -100,4 +104,54 @@ fn g22_a_constant_cannot_lie_about_its_length() {
 fn g12_missing_iterations_are_damage() {
     let lying = forged(|footer| footer.blocks[0].missing = 7);
     assert_damage(open(&lying), "without an iteration");
+}
+
+/// Do bits of arrays, which are bytes in memory, become more than the bound, and does all that is
+/// written come back?
+#[test]
+fn g22_bits_of_arrays_are_counted_as_what_they_become() {
+    let field = Field::new("bits", FieldType::Bool).ragged(1).nullable();
+    let schema = Schema::new(vec![field]).unwrap();
+    fn noise(n: usize) -> bool {
+        (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 1
+    }
+    // Longer than a block, a block, short, none; noise, and all the same.
+    for (lens, bits) in [
+        (vec![3 << 20, 1 << 20, 7, 0], noise as fn(usize) -> bool),
+        (vec![3 << 20, 1 << 20, 7, 0], |_| true),
+        (vec![1; 3000], noise),
+    ] {
+        let mut builder = ChunkBuilder::new(schema.clone());
+        let rows: Vec<Vec<bool>> = lens.iter().map(|len| (0..*len).map(bits).collect()).collect();
+        for (at, row) in rows.iter().enumerate() {
+            builder.push(2 * at as i64, None, &[Array::from(&row[..]).into()]).unwrap();
+            builder.push(2 * at as i64 + 1, None, &[Value::Missing]).unwrap();
+        }
+        let content = builder.finish().unwrap().content;
+        let chunk = open(&content).unwrap();
+        let all = 0..2 * rows.len() as u64;
+        let column = chunk.column(&mut |o, n| read(&content, o, n), ColumnId::Field(0), all);
+        let column = column.unwrap();
+        for (at, row) in rows.iter().enumerate() {
+            assert!(column.get(2 * at).same(&Array::from(&row[..]).into()), "{at}");
+            assert!(column.get(2 * at + 1).is_missing());
+        }
+    }
+    // A lone value of 2^28 bits takes an eighth of its bytes: five of them are more than a chunk holds.
+    let mut builder = ChunkBuilder::new(schema);
+    for at in 0..5 {
+        builder.push(at, None, &[Array::from(&[true, false][..]).into()]).unwrap();
+    }
+    let content = builder.finish().unwrap().content;
+    let lying = reforged(content, |footer| {
+        let mut block = footer.blocks[1];
+        block.rows = 1;
+        (block.raw_len, block.stored_len) = (4 + (1 << 25), 0);
+        footer.blocks.truncate(1);
+        for at in 0..5 {
+            block.first_row = at;
+            footer.blocks.push(block);
+        }
+    });
+    assert_damage(open(&lying), "longer than");
 }

@@ -186,7 +186,10 @@ impl Field {
                 let fits = array.field_type() == self.ty && self.shape.fits(array.axes());
                 if fits && !array.is_whole() {
                     let (axes, len) = (array.axes(), array.elements().len());
-                    let cause = format!("{len} elements for an array of {axes:?}");
+                    let cause = match len == 0 && axes.contains(&0) {
+                        true => format!("an array of {axes:?} has too many places for no element"),
+                        false => format!("{len} elements for an array of {axes:?}"),
+                    };
                     return Err(Error::invalid("append", place(), cause));
                 }
                 fits && !self.shape.is_scalar()

@@ -12,7 +12,7 @@ mod clock {
 }
 
 mod codec {
-    pub use sealstone::codec::{ENCODED_BYTES_MAX, decode, encode};
+    pub use sealstone::codec::{ENCODED_BYTES_MAX, decode, decode_value, encode, encode_value};
 }
 
 mod digest {
