@@ -153,23 +153,31 @@ fn packed(
     {
         return Ok(Some((constant, value, raw_len)));
     }
-    let coding = match forced {
-        Some(forced) if suits(forced, column.ty, &column.shape) => forced,
-        Some(_) => return Ok(None),
+    let codings = match forced {
+        Some(forced) if suits(forced, column.ty, &column.shape) => vec![forced],
+        Some(_) => Vec::new(),
         None => choose(&plain, zstd)?,
     };
-    if matches!(coding.codec, BlockCodec::Raw | BlockCodec::Constant) {
-        return Ok(None);
+    let mut best: Option<(Coding, Vec<u8>)> = None;
+    for coding in codings {
+        if matches!(coding.codec, BlockCodec::Raw | BlockCodec::Constant) {
+            continue;
+        }
+        let stored = match coding.is_transposed {
+            true => stored(&plain.transposed(), coding.codec, &presence, zstd)?,
+            false => stored(&plain, coding.codec, &presence, zstd)?,
+        };
+        let Some(stored) = stored else { continue };
+        if best.as_ref().is_none_or(|(_, known)| stored.len() < known.len()) {
+            best = Some((coding, stored));
+        }
     }
-    let stored = match coding.is_transposed {
-        true => stored(&plain.transposed(), coding.codec, &presence, zstd)?,
-        false => stored(&plain, coding.codec, &presence, zstd)?,
-    };
     let is_kept = |stored: &Vec<u8>| {
         let lone = raw_len > BLOCK_RAW_BYTES && raw_len / LONE_VALUE_RATIO_MAX > stored.len();
         (stored.len() < raw_len || forced.is_some()) && !lone
     };
-    Ok(stored.filter(is_kept).map(|stored| (coding, stored, raw_len)))
+    let best = best.filter(|(_, stored)| is_kept(stored));
+    Ok(best.map(|(coding, stored)| (coding, stored, raw_len)))
 }
 
 /// The flags of rows, of which one is missing.
@@ -196,23 +204,29 @@ pub(super) fn stored(
     Ok(Some(if codec == BlockCodec::Raw { body } else { zstd.compress(&body)? }))
 }
 
-/// The codec that makes a sample smallest; raw where none gains a sixteenth.
-fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<Coding> {
+/// The codec that makes a sample smallest; none where none gains a sixteenth. Behind pco also the best
+/// of the others: its bins fit a sample better than they fit the whole.
+fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<Vec<Coding>> {
     let sample = plain.sample();
     let raw_len = sample.raw_len();
-    let mut best = (Coding::of(BlockCodec::Raw), raw_len - raw_len / 16);
+    let enough = raw_len - raw_len / 16;
+    let mut best: [Option<(Coding, usize)>; 2] = [None; 2];
     let across = plain.sample_across();
     for (sample, is_transposed) in [(Some(&sample), false), (across.as_ref(), true)] {
         let Some(sample) = sample else { continue };
         for (codec, len) in sample.try_all(zstd)? {
             // Samples may differ in length.
             let len = len * raw_len / sample.raw_len().max(1);
-            if len < best.1 {
-                best = (Coding { codec, is_transposed }, len);
+            let place = &mut best[usize::from(codec == BlockCodec::Pco)];
+            if len < place.map_or(enough, |(_, known)| known) {
+                *place = Some((Coding { codec, is_transposed }, len));
             }
         }
     }
-    Ok(best.0)
+    Ok(match best {
+        [Some(other), Some(pco)] if pco.1 < other.1 => vec![pco.0, other.0],
+        [other, pco] => other.or(pco).map(|(coding, _)| coding).into_iter().collect(),
+    })
 }
 
 pub(super) fn bits(rows: Range<usize>, column: &Column) -> Vec<u8> {
