@@ -78,6 +78,7 @@ protections! {
     JudgedUnderClaim = "judged_under_claim",
     ObservedOrder = "observed_order",
     BarrierSealsNothing = "barrier_seals_nothing",
+    StreamsLetGo = "streams_let_go",
 }
 
 #[cfg(feature = "sim")]

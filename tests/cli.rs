@@ -120,6 +120,32 @@ fn backup_copies_verifies_and_refuses() {
     assert_code(&run(&["backup", &store, &to]), 1);
 }
 
+/// Is a salvaged store that lost something reclaimed only after `release`, which says whether it was
+/// held, and is a refusal of it one?
+#[test]
+fn release_lets_a_salvaged_store_be_reclaimed() {
+    let home = Home::new();
+    let (store, new) = (home.weather(), home.text("new.stone"));
+    std::fs::remove_file(Path::new(&store).join("manifest.redb")).unwrap();
+    let sealed = listing(&Path::new(&store).join("sealed")).into_iter();
+    let largest = sealed.filter(|(path, ..)| path.is_file()).max_by_key(|(_, len, _)| *len);
+    std::fs::remove_file(largest.unwrap().0).unwrap();
+    assert_code(&run(&["salvage", &store, &new]), 3);
+    let was_held = || {
+        let told = run(&["release", &new, "--json"]);
+        assert_code(&told, 0);
+        let told = object(&told);
+        assert_eq!(told["command"], "release");
+        told["was_held"].clone()
+    };
+    assert_eq!(was_held(), true);
+    assert_eq!(was_held(), false);
+    let said = run(&["release", &new]);
+    assert_code(&said, 0);
+    assert!((stdout(&said) + &stderr(&said)).contains("was not held"));
+    assert_code(&run(&["release", &home.text("none.stone")]), 10);
+}
+
 struct Home {
     dir: tempfile::TempDir,
 }

@@ -66,6 +66,7 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::JudgedUnderClaim,
         Protection::ObservedOrder,
         Protection::BarrierSealsNothing,
+        Protection::StreamsLetGo,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -13,7 +13,8 @@ impl Store {
     ///
     /// # Errors
     /// `Io` or `DiskFull` when it could not be written, and may be tried again; `OutcomeUnknown`
-    /// when a sync failed: the store has halted.
+    /// when a sync failed: the store has halted. `Fenced` when another process took over what this one
+    /// had.
     ///
     /// # Durability
     /// *Written* survives a killed process, *Durable* a power cut.
@@ -25,14 +26,17 @@ impl Store {
         self.core().bell.ring();
         match level {
             Level::Durable => self.made_durable(),
-            _ => Ok(()),
+            // P5: who was taken over writes what nobody reads.
+            Level::Written => self.core().check_not_taken_over(),
+            Level::Accepted => Ok(()),
         }
     }
 
-    /// Returns when everything accepted before it is durable. On nothing new it does no I/O.
+    /// Returns when everything accepted before it is durable. On nothing new it writes and syncs
+    /// nothing; where several processes write it looks whether its own lock file stands.
     ///
     /// # Errors
-    /// As [`Store::wait`].
+    /// As [`Store::wait`]; `Fenced` when another process took over what this one had.
     ///
     /// # Durability
     /// *Durable*, with one data sync for any number of streams.
@@ -42,7 +46,8 @@ impl Store {
         let is_new = writer.journal.is_open();
         writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
         if !is_new {
-            return Ok(());
+            // Somebody else may have synced it, and not have looked yet.
+            return self.core().check_not_taken_over();
         }
         self.core().bell.ring();
         self.made_durable()
@@ -63,7 +68,8 @@ impl Store {
         let is_new = writer.journal.first_open_of(stream).is_some();
         writer.journal.barrier_of(stream).inspect_err(|e| self.note_journal_failure(e))?;
         if !is_new {
-            return Ok(());
+            // Somebody else may have synced it, and not have looked yet.
+            return self.core().check_not_taken_over();
         }
         self.core().bell.ring();
         self.made_durable()

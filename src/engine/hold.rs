@@ -66,31 +66,83 @@ impl Store {
     /// *Durable* when it returns, records and release.
     pub fn release_stream(&self, stream: StreamId) -> Result<()> {
         let writer = self.writer("release")?;
-        let me = self.core().check_write("release")?;
-        if !self.core().is_shared() {
+        self.core().check_write("release")?;
+        let is_loaded = || writer.streams.lock().get(stream).is_some();
+        if !self.is_shared() || !is_loaded() {
             return Ok(());
+        }
+        self.transact_releasing(Step::ClaimCommit, &[stream], |_| Ok(()))
+    }
+
+    /// Whether other processes may write as well.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.core().is_shared()
+    }
+
+    /// Changes rows as [`Store::transact`], and lets go of `named` in the same transaction. What was
+    /// accepted of them is made durable first.
+    ///
+    /// # Errors
+    /// As [`Store::barrier`]; what `change` returns: all of them are then still held.
+    ///
+    /// # Durability
+    /// *Durable* when it returns, records, change and release.
+    pub(crate) fn transact_releasing<T>(
+        &self,
+        step: Step,
+        named: &[StreamId],
+        change: impl FnOnce(&mut Write) -> Result<T>,
+    ) -> Result<T> {
+        let writer = self.writer("release")?;
+        let me = self.core().check_write("release")?;
+        if !self.is_shared() || !Protection::StreamsLetGo.is_on() {
+            return self.transact(step, change).map(|committed| committed.value);
         }
         // No group may be on its way.
         let _alone = writer.releasing.write();
         let mut streams = writer.streams.lock();
-        let Some(end) = streams.get(stream) else { return Ok(()) };
-        if !end.tail.is_empty() {
+        let has_tail = |stream: &StreamId| streams.get(*stream).is_some_and(End::has_tail);
+        if named.iter().any(has_tail) {
             writer.journal.barrier().inspect_err(|e| self.note_journal_failure(e))?;
             writer.journal.roll().inspect_err(|e| self.note_journal_failure(e))?;
         }
-        let needed = self.needed_of_ours(&streams, Some(stream))?;
-        self.core().transact(Step::ClaimCommit, |w| {
+        let needed = self.needed_of_ours(&streams, Some(named))?;
+        let committed = self.core().transact(step, |w| {
             for (file, lasts) in needed.iter().filter(|(_, lasts)| !lasts.is_empty()) {
                 let key = (me.owner, file.n);
                 let mut row = w.require::<JournalRow>(&key)?;
                 add(&mut row.needed, lasts);
                 w.put(&key, &row)?;
             }
-            let_go(w, stream, me.owner)
+            named.iter().try_for_each(|stream| let_go(w, *stream, me.owner))?;
+            change(w)
         })?;
-        streams.remove(stream);
-        writer.left.lock().retain(|left| left.stream != stream);
-        Ok(())
+        named.iter().for_each(|stream| streams.remove(*stream));
+        writer.left.lock().retain(|left| !named.contains(&left.stream));
+        Ok(committed.value)
+    }
+
+    /// Lets go of those of `named` that were claimed for something that came to nothing. As long as
+    /// `resource` is ours all of them are in use, and stay. A failure is a warning.
+    pub(crate) fn give_up_streams(&self, named: &[StreamId], resource: &ResourceKey) {
+        let Ok(writer) = self.writer("release") else { return };
+        let Some(me) = self.core().me.filter(|_| self.is_shared()) else { return };
+        if !named.iter().any(|stream| writer.streams.lock().get(*stream).is_some()) {
+            return;
+        }
+        let given_up = self.transact_releasing(Step::ClaimCommit, named, |w| {
+            match w.get::<ClaimRow>(resource)? {
+                Some(held) if held.owner == me.owner => {
+                    Err(Error::new(ErrorKind::Conflict, "release", resource, "it is being written"))
+                }
+                _ => Ok(()),
+            }
+        });
+        if let Err(e) = given_up
+            && e.kind() != ErrorKind::Conflict
+        {
+            self.core().note_untidy(Err(e));
+        }
     }
 
     /// Makes sure that the ends of `wanted` are in memory, and that they are ours.
@@ -113,7 +165,14 @@ impl Store {
             return Ok(());
         }
         self.take_claims(&missing)?;
-        let (loaded, left) = read_tails(self.core(), &missing)?;
+        let (loaded, left) = read_tails(self.core(), &missing).inspect_err(|_| {
+            // What cannot be gone on with here is nobody's: another process may be able to.
+            let Some(me) = self.core().me else { return };
+            let freed = self.core().transact(Step::ClaimCommit, |w| {
+                missing.iter().try_for_each(|stream| let_go(w, *stream, me.owner))
+            });
+            self.core().note_untidy(freed.map(drop));
+        })?;
         self.writer("claim")?.left.lock().extend(left);
         loaded.into_ends().for_each(|(stream, end)| streams.insert(stream, end));
         Ok(())

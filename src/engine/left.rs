@@ -179,14 +179,14 @@ impl Store {
     pub(super) fn needed_of_ours(
         &self,
         streams: &super::streams::Streams,
-        of: Option<StreamId>,
+        of: Option<&[StreamId]>,
     ) -> Result<Vec<(OpenJournal, Lasts)>> {
         let files = self.writer("close")?.journal.files();
         let mut found = Vec::new();
         for file in files {
             let mut lasts = Lasts::new();
             for &(stream, _, _, high) in &file.streams {
-                let is_asked = of.is_none_or(|of| of == stream);
+                let is_asked = of.is_none_or(|of| of.contains(&stream));
                 let is_there =
                     |end: &super::streams::End| !end.tail.is_empty() && high >= end.sealed_upto;
                 if is_asked && streams.get(stream).is_some_and(is_there) {

@@ -77,7 +77,7 @@ impl Store {
         let writer = self.writer("reclaim")?;
         self.core().check_write("reclaim")?;
         let mut done = Reclaimed::default();
-        if Protection::SalvageHold.is_on() && self.salvage_hold()?.is_some() {
+        if Protection::SalvageHold.is_on() && !self.salvage_holds()?.is_empty() {
             (done.is_held_by_salvage, done.is_more_left) = (true, true);
             return Ok(done);
         }
@@ -100,17 +100,17 @@ pub(crate) const SALVAGE_HOLD: &str =
 pub(crate) const SALVAGE_HOLDER: &str = "salvage";
 
 impl Store {
-    /// The lease that a salvage left, as long as nobody released it.
-    fn salvage_hold(&self) -> Result<Option<LeaseId>> {
-        let mut hold = None;
+    /// The leases that salvages left, as long as nobody released them: a store that was salvaged may
+    /// be salvaged again.
+    fn salvage_holds(&self) -> Result<Vec<LeaseId>> {
+        let mut holds = Vec::new();
         self.core().snapshot()?.scan::<LeaseRow>(.., &mut |lease, row| {
             if row.holder == SALVAGE_HOLDER && row.purpose == SALVAGE_HOLD {
-                hold = Some(lease);
-                return Ok(ControlFlow::Break(()));
+                holds.push(lease);
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(hold)
+        Ok(holds)
     }
 
     /// Lets a salvaged store be reclaimed: what it lost was looked at, and is not looked for in it any
@@ -122,12 +122,11 @@ impl Store {
     /// # Durability
     /// *Durable* when it returns.
     pub fn release_salvaged(&self) -> Result<bool> {
-        match self.salvage_hold()? {
-            Some(lease) => {
-                self.retire(&[Thing::Lease(lease)], "the salvaged store was released").map(|_| true)
-            }
-            None => self.core().check_write("release").map(|_| false),
+        let holds: Vec<Thing> = self.salvage_holds()?.into_iter().map(Thing::Lease).collect();
+        if holds.is_empty() {
+            return self.core().check_write("release").map(|_| false);
         }
+        self.retire(&holds, "the salvaged store was released").map(|_| true)
     }
 }
 

@@ -53,6 +53,10 @@ impl End {
         Sequence(self.sealed_upto.0 + self.tail.len() as u64)
     }
 
+    pub(crate) fn has_tail(&self) -> bool {
+        !self.tail.is_empty()
+    }
+
     pub(crate) fn push(&mut self, record: Unsealed) {
         self.tail_bytes += record.payload.held_bytes();
         self.tail.push_back(record);

@@ -103,8 +103,8 @@ impl Future for Waiting {
         if let Poll::Ready(outcome) = polled {
             let outcome = outcome.inspect_err(|e| store.note_journal_failure(e));
             return Poll::Ready(outcome.and_then(|()| match level {
-                Level::Durable => store.core().check_not_taken_over(),
-                _ => Ok(()),
+                Level::Durable | Level::Written => store.core().check_not_taken_over(),
+                Level::Accepted => Ok(()),
             }));
         }
         // Whoever stops the store wakes those who are seated; this one may have come too late.

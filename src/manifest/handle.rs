@@ -111,7 +111,7 @@ impl Manifest {
                 self.halt.guard("read", || db.begin_read())
             }
             Some(Handle::Shared(db)) => self.halt.guard("read", || db.begin_read()),
-            None => return Err(closed("read", self.halt.path())),
+            None => return Err(self.closed("read")),
         }?;
         Ok(Snapshot::new(txn, self.halt.clone()).held_by(&self.readers))
     }
@@ -149,7 +149,7 @@ impl Manifest {
                 let place = self.halt.path().display();
                 Err(Error::new(ErrorKind::ReadOnly, "write", place, cause))
             }
-            None => Err(closed("write", self.halt.path())),
+            None => Err(self.closed("write")),
         }
     }
 
@@ -285,13 +285,13 @@ impl Manifest {
 
     /// What is open, for as long as the guard lives; waits while redb is opened anew.
     fn opened(&self) -> Option<RwLockReadGuard<'_, Option<Handle>>> {
-        loop {
-            let handle = self.handle.try_read();
-            if handle.is_some() || !self.passing.is_under_way() {
-                return handle;
-            }
-            self.passing.wait();
-        }
+        self.passing.once_open(|| self.handle.try_read())
+    }
+
+    /// Why there is nothing open.
+    fn closed(&self, operation: &'static str) -> Error {
+        let stopped = self.halt.check(operation).err();
+        stopped.unwrap_or_else(|| closed(operation, self.halt.path()))
     }
 
     pub(super) fn handle(&self) -> &RwLock<Option<Handle>> {

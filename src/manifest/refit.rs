@@ -13,7 +13,7 @@
 
 use parking_lot::Mutex;
 use redb::Database;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::handle::{Handle, Manifest};
@@ -31,9 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Passing {
     state: Mutex<State>,
     written: AtomicU64,
-    /// Held while redb is opened anew, and whether it is.
+    /// Held while redb is opened anew.
     gate: Mutex<()>,
-    is_under_way: AtomicBool,
+    /// Counts each beginning and each end of that: odd while it is.
+    turns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -86,14 +87,24 @@ impl Passing {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Whether redb is being opened anew.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.is_under_way.load(Ordering::Acquire)
+    /// What `take` gives, which waits for nobody; again where redb is being opened anew, or was
+    /// meanwhile. `None` where it was something else that stood in the way.
+    pub(super) fn once_open<T>(&self, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+        loop {
+            let before = self.turns.load(Ordering::SeqCst);
+            let taken = take();
+            fence(Ordering::SeqCst);
+            let is_still = before % 2 == 0 && before == self.turns.load(Ordering::SeqCst);
+            if taken.is_some() || is_still {
+                return taken;
+            }
+            drop(self.gate.lock());
+        }
     }
 
-    /// Returns when it was.
-    pub(super) fn wait(&self) {
-        drop(self.gate.lock());
+    /// Redb begins or ends to be opened anew; whoever calls holds the gate.
+    fn turn(&self) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
     fn set(&self, ending: Ending) {
@@ -135,9 +146,9 @@ impl Manifest {
     pub(super) fn refit(&self, more: impl FnOnce(Behind) -> u64) -> Result<Refitted> {
         self.halt().check("write")?;
         let _alone = self.passing().gate.lock();
-        self.passing().is_under_way.store(true, Ordering::Release);
+        self.passing().turn();
         let done = self.refit_alone(more);
-        self.passing().is_under_way.store(false, Ordering::Release);
+        self.passing().turn();
         done
     }
 
@@ -211,5 +222,69 @@ impl Manifest {
         // A header that tells of a length may not be durable before it is.
         file.sync_data().map_err(fail("sync"))?;
         Ok(room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::StoreId;
+    use crate::manifest::{Birth, Open};
+    use crate::vfs::{Disk, RealDisk, Step};
+    use std::sync::Arc;
+
+    /// Does a caller that met a reopening try again, although it ended before the caller looked why
+    /// nothing was open? Is it told so where nothing is open at all?
+    #[test]
+    fn a_reopening_that_just_ended_is_no_end() {
+        let passing = Passing::default();
+        let mut tries = 0;
+        let met = passing.once_open(|| {
+            tries += 1;
+            if tries == 1 {
+                let _alone = passing.gate.lock();
+                passing.turn();
+                passing.turn();
+                return None;
+            }
+            Some(tries)
+        });
+        assert_eq!(met, Some(2));
+        assert_eq!(passing.once_open(|| None::<u8>), None);
+    }
+
+    /// Do those who read and commit beside many reopenings ever hear that the manifest was closed?
+    #[test]
+    fn nobody_beside_a_reopening_is_told_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, path): (Arc<dyn Disk>, _) = (RealDisk::new(), dir.path().join("s"));
+        let store = StoreId::from_parts(1, [1; 10]);
+        let birth = Birth { store, created: None, sealed_folders: 1, single_file: true };
+        Manifest::create_file(&disk, &path, &birth).unwrap();
+        let open = Open { single_file: true, ..Open::default() };
+        let manifest = Manifest::open(&disk, &path, &open).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let beside = |work: &dyn Fn() -> Result<()>| {
+            while !is_over.load(Ordering::Relaxed) {
+                work()?;
+            }
+            Ok::<_, Error>(())
+        };
+        std::thread::scope(|threads| {
+            let reads = || beside(&|| manifest.read().map(drop));
+            let writes =
+                || beside(&|| manifest.write(None, Step::BodyCommit, |_| Ok(())).map(drop));
+            let theirs = [threads.spawn(reads), threads.spawn(writes)];
+            let mut refitted = 0;
+            for _ in 0..60 {
+                refitted += u32::from(manifest.refit(|_| 0).unwrap() != Refitted::Busy);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            for one in theirs {
+                one.join().unwrap().unwrap();
+            }
+            assert!(refitted > 0);
+        });
+        manifest.close().unwrap();
     }
 }

@@ -8,6 +8,7 @@
 use super::about::{RecordingAbout, StreamAbout};
 use super::parameter::{Parameter, index_parameters};
 use super::remove::{forget, remove_rows};
+use super::status::give_up;
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::Schema;
@@ -48,6 +49,11 @@ pub(super) struct Begun {
 
 /// Begins the recording, or changes nothing.
 pub(super) fn begin(store: &Store, checked: &Checked) -> Result<Begun> {
+    // The claim on the recording is gone by then.
+    begun(store, checked).inspect_err(|_| give_up(store, &checked.name))
+}
+
+fn begun(store: &Store, checked: &Checked) -> Result<Begun> {
     let name = &checked.name;
     let created = store.disk().wall_nanos();
     let Some((left, row)) = left_over(store, name)? else {

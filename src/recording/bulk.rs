@@ -10,7 +10,7 @@ use super::filling::{Filling, Sealed};
 use super::overflow::Overflow;
 use super::remove::{Expected, remove};
 use super::replace::replace;
-use super::status::set_status;
+use super::status::{give_up, set_status};
 use super::tally::ChunkLimits;
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
@@ -306,6 +306,15 @@ impl Bulk {
         let expected = Expected { id: self.id, row: None };
         remove(&self.store, &self.name, Some(&expected), "it was discarded before its end")
             .map(drop)
+    }
+}
+
+impl Drop for Bulk {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            drop(claim);
+            give_up(&self.store, &self.name);
+        }
     }
 }
 

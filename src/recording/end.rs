@@ -1,8 +1,8 @@
 //! How a recorder ends.
 //!
 //! ```text
-//!   complete, fail ──▶ seal all ──▶ ONE commit: status, counts, claim
-//!   close, drop ─────▶ drain ─────▶ one commit: counts, claim         still running
+//!   complete, fail ──▶ seal all ──▶ ONE commit: status, counts, claims
+//!   close, drop ─────▶ drain ─────▶ one commit: counts, claims        still running
 //! ```
 //! What stopped the writer is told before anything else. A commit whose outcome is unknown has halted
 //! the store: nothing that this opening does later can take it back.
@@ -12,7 +12,7 @@ use super::every::Moment;
 use super::observable::Observable;
 use super::observe::For;
 use super::recorder::Recorder;
-use super::status::set_status;
+use super::status::{set_status, streams_of};
 use crate::engine::count_dropped;
 use crate::error::{Error, Result};
 use crate::ids::StreamId;
@@ -106,8 +106,9 @@ impl Recorder {
         });
         let drained = self.store.barrier();
         let dropped = self.dropped()?;
-        if drained.is_ok() && !dropped.is_empty() {
-            self.store.transact(Step::ClaimCommit, |w| {
+        if drained.is_ok() && (!dropped.is_empty() || self.store.is_shared()) {
+            let streams = streams_of(&self.store, self.id)?;
+            self.store.transact_releasing(Step::ClaimCommit, &streams, |w| {
                 count_dropped(w, &dropped)?;
                 claim.release_in(w)
             })?;

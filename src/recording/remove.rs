@@ -2,6 +2,7 @@
 
 use super::events::remove_events;
 use super::parameter::remove_parameters;
+use super::status::give_up;
 use crate::engine::{Retired, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, Ordinal, RecordingId, StreamId};
@@ -63,6 +64,7 @@ pub(super) fn remove(
     };
     let key = ResourceKey::of_recording(name);
     let removed = store.claim_with(&key, ClaimKind::Recording, Step::RetireCommit, change);
+    let removed = removed.inspect_err(|_| give_up(store, name));
     let ((streams, objects, bytes), claim) = removed.map_err(|e| match e.kind() {
         ErrorKind::Conflict if e.operation() == "claim" => {
             let cause = format!("it is being written, {}", e.cause());

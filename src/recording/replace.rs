@@ -2,7 +2,7 @@
 //! stands; then both change in one transaction.
 
 use super::remove::{forget, hold, remove_rows};
-use super::status::end;
+use super::status::{end, give_up, streams_of};
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::RecordingId;
@@ -25,7 +25,8 @@ pub(super) fn replace(
 ) -> Result<()> {
     hold(store, name)?;
     // P4: there is no instant at which the name stands for nothing.
-    let committed = store.transact(Step::RetireCommit, |w| {
+    let own = streams_of(store, id)?;
+    let committed = store.transact_releasing(Step::RetireCommit, &own, |w| {
         let mut row = end(w, id, from, RecordingStatus::Complete, metadata)?;
         let key = ResourceKey::of_recording(name);
         if name != from && w.get::<ClaimRow>(&key)?.is_some() {
@@ -41,9 +42,10 @@ pub(super) fn replace(
         rename(w, id, from, &row)?;
         claim.release_in(w)?;
         Ok(streams)
-    })?;
+    });
+    let gone = committed.inspect_err(|_| give_up(store, name))?;
     claim.released();
-    forget(store, committed.value, "replaced")?;
+    forget(store, gone, "replaced")?;
     store.keep_snapshot();
     Ok(())
 }

@@ -20,6 +20,7 @@ use super::recorder::Recorder;
 use super::restored::{At, Restored};
 use super::resume_from::{ResumeFrom, Target, find};
 use super::resume_plan::ResumePlan;
+use super::status::give_up;
 use super::undecodable::{Quarantined, quarantine};
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
@@ -149,6 +150,12 @@ impl Resume {
     }
 
     fn start_if(self, accepts: impl FnOnce(&Target) -> Result<()>) -> Result<Resumed> {
+        let (store, name) = (self.store.clone(), self.name.clone());
+        // The claim on the recording is gone by then.
+        self.started(accepts).inspect_err(|_| give_up(&store, &name))
+    }
+
+    fn started(self, accepts: impl FnOnce(&Target) -> Result<()>) -> Result<Resumed> {
         let (recording, row) = find(&self.store, &self.name)?;
         self.check_status(&row)?;
         let everys = self.everys(&row)?;

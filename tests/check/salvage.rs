@@ -322,6 +322,11 @@ fn g25_a_salvaged_store_is_reclaimed_after_it_was_released() {
     store.close().unwrap();
     let store = open();
     assert!(reclaimed(&store).is_held_by_salvage);
+    // What was salvaged twice is held twice.
+    let rows = store.snapshot().unwrap().list::<LeaseRow>(.., usize::MAX).unwrap();
+    let hold = rows.into_iter().map(|(_, row)| row).find(|row| row.purpose.contains("released"));
+    let hold = hold.unwrap();
+    store.lease(&hold.holder, &hold.purpose, None, &[]).unwrap();
     assert!(store.release_salvaged().unwrap());
     assert!(!store.release_salvaged().unwrap());
     let done = reclaimed(&store);

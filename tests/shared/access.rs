@@ -20,7 +20,9 @@ pub fn hold(root: &Path, out: &Path) {
         store.append(vec![Append { stream, payload }]).unwrap();
     }
     store.barrier().unwrap();
-    std::fs::write(out.join("ready"), stream.to_string()).unwrap();
+    // Whoever finds it finds it whole.
+    std::fs::write(out.join("ready.next"), stream.to_string()).unwrap();
+    std::fs::rename(out.join("ready.next"), out.join("ready")).unwrap();
     loop {
         std::thread::park();
     }

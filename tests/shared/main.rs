@@ -8,5 +8,6 @@ mod access;
 mod campaign;
 mod child;
 mod loops;
+mod recordings;
 mod support;
 mod two;

@@ -1,7 +1,8 @@
 //! Two owners in one simulated world, step by step.
 
 use sealstone::ErrorKind;
-use sealstone::engine::{Budget, Store};
+use sealstone::engine::{Append, Budget, Store};
+use sealstone::journal::Level;
 use sealstone::manifest::{JournalRow, LeaseRow, OwnerEnd, OwnerRow, Reading, ResourceKey};
 use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{Fault, FaultKind};
@@ -195,6 +196,35 @@ fn p5_an_owner_whose_lock_was_lost_acknowledges_nothing() {
         assert!(one.health().halted.is_some());
         durable(&two, a, "a1").unwrap();
         assert_eq!(texts(&two, a), ["a0", "a1"]);
+    }
+}
+
+/// Is an owner that was taken over told so however it asks, also where what it asks for was synced
+/// already, and there is nothing new to make durable? (P1, P5)
+#[test]
+fn p5_a_barrier_with_nothing_new_tells_who_was_taken_over() {
+    for ask in 0..6 {
+        let (world, disk, one) = world(12);
+        let two = shared(&world.process(2)).unwrap();
+        let (a, b) = (one.create_stream("a").unwrap(), one.create_stream("b").unwrap());
+        let part = |stream, text: &str| Append { stream, payload: text.as_bytes().to_vec() };
+        let ticket = one.append(vec![part(a, "a0"), part(b, "b0")]).unwrap().ticket;
+        let (owner, _) = one.owner().unwrap();
+        let chunk = build(&one, a);
+        disk.unlink(&root().join(format!("owners/{owner}.lock"))).unwrap();
+        assert_eq!(two.take_over().unwrap(), [owner]);
+        // The frame is synced before the chunk, which no row comes to name.
+        assert_eq!(one.publish_chunks(vec![chunk]).unwrap_err().kind(), ErrorKind::Fenced);
+        let told = match ask {
+            0 => one.barrier(),
+            1 => one.barrier_of(b),
+            2 => one.wait(&ticket, Level::Durable),
+            3 => one.wait(&ticket, Level::Written),
+            4 => one.durable_upto(b).map(drop),
+            _ => one.release_stream(b),
+        };
+        assert_eq!(told.unwrap_err().kind(), ErrorKind::Fenced, "asked {ask}");
+        assert!(texts(&two, a).is_empty() && texts(&two, b).is_empty());
     }
 }
 
