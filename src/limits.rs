@@ -57,7 +57,8 @@ pub struct Limits {
     pub receipts_max: u64,
     /// Rows of ended owners kept.
     pub owners_max: u64,
-    /// Threads of the store may run (linger). Off, every step happens inside a call.
+    /// Threads of the store may run (linger). Off, every step happens inside a call that waits:
+    /// streams that fail or drop when the queue is full go on doing so until somebody does.
     pub background: bool,
 }
 

@@ -79,6 +79,7 @@ protections! {
     ObservedOrder = "observed_order",
     BarrierSealsNothing = "barrier_seals_nothing",
     StreamsLetGo = "streams_let_go",
+    EndedGrowsNot = "ended_grows_not",
 }
 
 #[cfg(feature = "sim")]

@@ -67,6 +67,7 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::ObservedOrder,
         Protection::BarrierSealsNothing,
         Protection::StreamsLetGo,
+        Protection::EndedGrowsNot,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -84,7 +84,8 @@ impl Store {
     /// Blocks while the queue is full.
     ///
     /// # Errors
-    /// `NotFound` for an unknown stream, with nothing accepted; `LimitExceeded`, at once, for a group
+    /// `NotFound` for an unknown stream, `Conflict` for one of a recording that has ended, with nothing
+    /// accepted; `LimitExceeded`, at once, for a group
     /// that the queue or a frame can never hold; `DiskFull`.
     ///
     /// # Durability
@@ -274,6 +275,7 @@ impl Store {
             let stream = record.stream;
             self.load(streams, stream)?;
             let end = streams.known("append", stream)?;
+            end.check_growing("append", stream)?;
             let before = if is_short {
                 earlier.iter().filter(|one| one.stream == stream).count() as u64
             } else {

@@ -17,7 +17,7 @@ use super::left::{Left, add, streams_of};
 use super::merge::Merge;
 use super::recover::{in_order, match_leases};
 use super::store::Store;
-use super::streams::{End, Streams, unknown};
+use super::streams::{End, Ended, Streams, unknown};
 use super::view::{Refused, scan_all};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{OwnerId, StreamId};
@@ -96,7 +96,15 @@ impl Store {
         let writer = self.writer("release")?;
         let me = self.core().check_write("release")?;
         if !self.is_shared() || !Protection::StreamsLetGo.is_on() {
-            return self.transact(step, change).map(|committed| committed.value);
+            let mut streams = writer.streams.lock();
+            let committed = self.transact(step, change)?;
+            // Whoever comes next reads their rows, and whether their recording has ended.
+            for stream in named {
+                if streams.get(*stream).is_some_and(|end| !end.has_tail()) {
+                    streams.remove(*stream);
+                }
+            }
+            return Ok(committed.value);
         }
         // No group may be on its way.
         let _alone = writer.releasing.write();
@@ -120,6 +128,17 @@ impl Store {
         named.iter().for_each(|stream| streams.remove(*stream));
         writer.left.lock().retain(|left| !named.contains(&left.stream));
         Ok(committed.value)
+    }
+
+    /// The recording of `named` is running again.
+    pub(crate) fn reopened(&self, named: &[StreamId]) -> Result<()> {
+        let mut streams = self.writer("resume")?.streams.lock();
+        for stream in named {
+            if let Some(end) = streams.get_mut(*stream) {
+                end.is_ended = false;
+            }
+        }
+        Ok(())
     }
 
     /// Lets go of those of `named` that were claimed for something that came to nothing. As long as
@@ -155,12 +174,13 @@ impl Store {
             return Ok(());
         }
         if !self.core().is_shared() {
-            let snapshot = self.core().snapshot()?;
+            let (snapshot, mut ended) = (self.core().snapshot()?, Ended::default());
             for stream in missing {
                 let Some(row) = snapshot.get::<StreamRow>(&stream)? else {
                     return Err(unknown("open", stream));
                 };
-                streams.insert(stream, End::of(&row));
+                let is_ended = ended.has(&snapshot, &row)?;
+                streams.insert(stream, End { is_ended, ..End::of(&row) });
             }
             return Ok(());
         }
@@ -254,10 +274,12 @@ fn read_tails(core: &Core, claimed: &[StreamId]) -> Result<(Streams, Vec<Left>)>
     let mut refused: Option<Refused> = None;
     for _ in 0..TRIES_MAX {
         let snapshot = core.snapshot()?;
-        let mut rows = Vec::with_capacity(claimed.len());
+        let (mut rows, mut ended) = (Vec::with_capacity(claimed.len()), Ended::default());
         for stream in claimed {
             let row = snapshot.get::<StreamRow>(stream)?;
-            rows.push((*stream, row.ok_or_else(|| unknown("claim", *stream))?));
+            let row = row.ok_or_else(|| unknown("claim", *stream))?;
+            let is_ended = ended.has(&snapshot, &row)?;
+            rows.push((*stream, row, is_ended));
         }
         let mut journals = in_order(&snapshot)?;
         drop(snapshot);
@@ -277,8 +299,8 @@ fn read_tails(core: &Core, claimed: &[StreamId]) -> Result<(Streams, Vec<Left>)>
         let is_aside =
             journals.iter().any(|(_, row)| matches!(row.state, JournalState::SetAside { .. }));
         let mut streams = Streams::default();
-        for (stream, row) in rows {
-            let mut end = End::of(&row);
+        for (stream, row, is_ended) in rows {
+            let mut end = End { is_ended, ..End::of(&row) };
             merge.tail(stream, &row, is_aside)?.0.into_iter().for_each(|record| end.push(record));
             streams.insert(stream, end);
         }

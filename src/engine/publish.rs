@@ -102,7 +102,7 @@ impl Store {
     /// # Errors
     /// `Invalid` when a chunk does not start at its stream's first unsealed record or covers more
     /// than the stream has; `NotFound` for an unknown stream; `Conflict` when a stream was moved
-    /// back meanwhile.
+    /// back meanwhile, or its recording has ended.
     ///
     /// # Durability
     /// When it returns, records, descriptors and bytes are durable.
@@ -182,6 +182,7 @@ impl Store {
         let mut label = ChunkLabels::new(self.core().snapshot()?);
         for build in builds {
             let end = streams.known("seal", build.stream)?;
+            end.check_growing("seal", build.stream)?;
             let planned_upto = reached.get(&build.stream).copied().unwrap_or_default();
             let expected = planned_upto.max(end.sealed_upto);
             check_build(build, end, expected)?;

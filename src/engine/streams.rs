@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{Generation, LeaseId, OwnerId, Sequence, StreamId};
+use crate::ids::{Generation, LeaseId, OwnerId, RecordingId, Sequence, StreamId};
 use crate::journal::Payload;
-use crate::manifest::StreamRow;
+use crate::manifest::{Reading, RecordingRow, RecordingStatus, StreamRow};
+use crate::protection::Protection;
 
 /// Which journal holds a record that is not sealed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub(crate) struct End {
     /// Records from `sealed_upto` on, without holes.
     pub(crate) tail: VecDeque<Unsealed>,
     pub(crate) tail_bytes: u64,
+    /// The recording that it belongs to has ended: it grows no more.
+    pub(crate) is_ended: bool,
 }
 
 impl End {
@@ -45,12 +48,22 @@ impl End {
             sealed_upto: row.sealed_upto,
             tail: VecDeque::new(),
             tail_bytes: 0,
+            is_ended: false,
         }
     }
 
     /// The sequence that the next record gets.
     pub(crate) fn next(&self) -> Sequence {
         Sequence(self.sealed_upto.0 + self.tail.len() as u64)
+    }
+
+    /// Fails for a stream whose recording has ended.
+    pub(crate) fn check_growing(&self, operation: &'static str, stream: StreamId) -> Result<()> {
+        if !self.is_ended || !Protection::EndedGrowsNot.is_on() {
+            return Ok(());
+        }
+        let cause = "its recording has ended; resume it with reopen to go on with it";
+        Err(Error::new(ErrorKind::Conflict, operation, format!("stream {stream}"), cause))
     }
 
     pub(crate) fn has_tail(&self) -> bool {
@@ -124,6 +137,26 @@ impl Streams {
     pub(crate) fn sealed_upto(&self, stream: StreamId) -> Sequence {
         // A stream that is gone needs none of its records.
         self.ends.get(&stream).map_or(Sequence(u64::MAX), |end| end.sealed_upto)
+    }
+}
+
+/// Which recordings have ended, each looked up once.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    known: BTreeMap<RecordingId, bool>,
+}
+
+impl Ended {
+    /// Whether the recording of the stream of `row` has.
+    pub(crate) fn has(&mut self, rows: &impl Reading, row: &StreamRow) -> Result<bool> {
+        let Some(id) = row.recording else { return Ok(false) };
+        if let Some(known) = self.known.get(&id) {
+            return Ok(*known);
+        }
+        let row = rows.get::<RecordingRow>(&id)?;
+        let has = row.is_some_and(|row| row.status != RecordingStatus::Running);
+        self.known.insert(id, has);
+        Ok(has)
     }
 }
 

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// What a stream does with a record for which the queue has no room. A group of records is accepted
 /// only when each of its streams takes its own; of several the least patient decides.
+///
+/// In a store without threads of its own ([`Limits::background`](crate::Limits) off) nobody writes
+/// what is queued but who waits: there `Fail` and `Drop` meet a full queue until the next wait, barrier
+/// or checkpoint, or a stream that blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Overflow {

@@ -177,6 +177,7 @@ impl Resume {
         let ats = ats(&self.store, &target, &everys)?;
         let history = History::of(&target, self.reads_history);
         self.move_back(&target)?;
+        self.store.reopened(&target.row.streams)?;
         let recorder = self.open(&target, claim, everys, ats, history)?;
         Ok(Resumed { recorder, state: target.restored, plan, quarantined })
     }

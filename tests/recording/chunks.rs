@@ -1,6 +1,9 @@
 //! Where chunks end, how many go together, and that their number costs no memory.
 
-use sealstone::recording::{Field, FieldType, Schema, StreamOptions, Value};
+use sealstone::engine::{Append, ChunkBuild};
+use sealstone::ids::Sequence;
+use sealstone::protection::{Protection, switch_off};
+use sealstone::recording::{Field, FieldType, ResumeFrom, Schema, StreamOptions, Value};
 use sealstone::{ErrorKind, Store};
 
 use crate::support::{draft, home, iterations};
@@ -86,4 +89,58 @@ fn rec26_many_chunks_go_together_and_leave_memory() {
     let stream = store.recording("run").unwrap().stream("s").unwrap();
     let last = stream.field("b").unwrap().rows(4999..5000).to_vec::<Vec<u8>>().unwrap();
     assert_eq!(last, [value(4999)]);
+}
+
+/// Do the streams of a recording that has ended stay as they are, whoever appends to them or publishes
+/// a chunk of them, before and after reopening the store; and grow once it goes on? (REC25)
+#[test]
+fn rec25_a_recording_that_ended_does_not_grow() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.stone");
+    let grow = |store: &Store| {
+        let stream = store.recording("run").unwrap().stream("a").unwrap().id();
+        let payload = vec![1; 3000];
+        let first = Sequence(iterations(store, "a").len() as u64);
+        let appended = store.append(vec![Append { stream, payload: payload.clone() }]).map(drop);
+        let chunk = ChunkBuild {
+            stream,
+            first,
+            rows: 1,
+            raw_len: 3000,
+            content: payload,
+            about: Vec::new(),
+            iterations: None,
+            times: None,
+            payloads: Vec::new(),
+        };
+        let published = store.publish_chunks(vec![chunk]).map(drop);
+        [appended, published].map(|grown| grown.map_err(|e| e.kind()))
+    };
+    let refused = [Err(ErrorKind::Conflict), Err(ErrorKind::Conflict)];
+    for is_complete in [true, false] {
+        let store = Store::options().open_or_create(&path).unwrap();
+        let run = draft(&store).stream("a", ["x"]).start().unwrap();
+        run.append(0, 1, &[Value::F64(1.0)]).unwrap();
+        match is_complete {
+            true => run.complete().unwrap(),
+            false => run.fail("enough").unwrap(),
+        }
+        assert_eq!(grow(&store), refused);
+        store.close().unwrap();
+        let store = Store::open(&path).unwrap();
+        assert_eq!(grow(&store), refused);
+        assert_eq!(iterations(&store, "a"), [1]);
+        let on = store.resume("run").from(ResumeFrom::Tail).reopen().start().unwrap();
+        on.recorder.append(0, 2, &[Value::F64(2.0)]).unwrap();
+        on.recorder.barrier().unwrap();
+        assert_eq!(iterations(&store, "a"), [1, 2]);
+        on.recorder.complete().unwrap();
+        assert_eq!(grow(&store), refused);
+        {
+            let _off = switch_off(Protection::EndedGrowsNot);
+            assert_eq!(grow(&store)[0], Ok(()), "the mutant grows it");
+        }
+        store.retire_recording("run", "again").unwrap();
+        store.close().unwrap();
+    }
 }
