@@ -548,6 +548,39 @@ fn standard_input_is_a_file_too() {
     assert_eq!(stdout(&run(&["cat", &store, "in"])), "stream,iteration,a,b\nrows,0,1,x\n");
 }
 
+/// Does a recording whose streams have some of the fields each print, alone and together?
+#[test]
+fn cat_and_export_print_streams_that_have_some_of_the_fields() {
+    use sealstone::recording::{Field, FieldType, Schema, Value};
+    let home = Home::new();
+    let path = home.text("s.stone");
+    let store = sealstone::Store::create(&path).unwrap();
+    let fields = ["x", "y", "z"].map(|name| Field::new(name, FieldType::I64));
+    let schema = Schema::new(fields.to_vec()).unwrap();
+    let run_of = store.record("r", &schema).stream("a", ["x", "y"]).stream("b", ["y"]);
+    let recorder = run_of.start().unwrap();
+    recorder.append(0, 0, &[Value::I64(1), Value::I64(2)]).unwrap();
+    recorder.append(1, 0, &[Value::I64(3)]).unwrap();
+    recorder.complete().unwrap();
+    store.close().unwrap();
+    let cat = |more: &[&str]| {
+        let output = run(&[&["cat", path.as_str(), "r"], more].concat());
+        assert_code(&output, 0);
+        stdout(&output)
+    };
+    assert_eq!(cat(&[]), "stream,iteration,x,y\na,0,1,2\nb,0,,3\n");
+    assert_eq!(cat(&["--stream", "b"]), "stream,iteration,y\nb,0,3\n");
+    assert_eq!(cat(&["--fields", "y,x"]), "stream,iteration,y,x\na,0,2,1\nb,0,3,\n");
+    assert_eq!(cat(&["--fields", "x"]), "stream,iteration,x\na,0,1\nb,0,\n");
+    let absent = run(&["cat", &path, "r", "--stream", "b", "--fields", "x"]);
+    assert!(!absent.status.success() && stderr(&absent).contains("no such field"));
+    let export = run(&["export", &path, "r"]);
+    assert_code(&export, 0);
+    assert_eq!(stdout(&export), "x,y,z\n1,2,\n,3,\n");
+    let export = run(&["export", &path, "r", "--stream", "b"]);
+    assert_code(&export, 0);
+}
+
 /// Are completions and the manual there, for packagers?
 #[test]
 fn completions_and_manual_are_printed() {

@@ -8,11 +8,16 @@
 //! A follower remembers for each journal how far it read and for each stream what it handed out, so
 //! that a look costs what is new. It trusts rows alone: a record counts if its generation and the
 //! cuts say so, whatever it was read from, and the rows that judge it are younger than the reading.
-//! Records of a generation that these do not know yet wait.
+//! Records of a generation that these do not know yet wait. A store that is one file is read as the
+//! rows' snapshot has it: what its writer keeps in memory is not written, and what a commit holds is
+//! durable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use super::core::Core;
+use super::follow_journal::{Named, Standing};
 use super::follow_stream::{Following, Take};
 use super::recover::in_order;
 use super::store::Store;
@@ -20,8 +25,12 @@ use super::view::{expect, is_missing};
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{OwnerId, Sequence, StreamId};
-use crate::journal::{ReadOn, Record, Stopped};
-use crate::manifest::{Cursor, JournalRow, JournalState, Reading, Snapshot, StreamRow};
+use crate::journal::{Record, Stopped};
+use crate::manifest::{
+    BodyDisk, Cursor, JournalRow, JournalState, OwnerEnd, OwnerRow, Reading, Snapshot, StreamRow,
+};
+use crate::protection::Protection;
+use crate::vfs::Disk;
 
 /// Records held that were read and not handed out; a look stops at the next frame, if it can.
 const HELD_BYTES: u64 = 16 << 20;
@@ -53,15 +62,6 @@ pub(crate) struct Follower {
     hole: Option<(StreamId, StreamRow)>,
 }
 
-/// Where it stands in one journal.
-#[derive(Debug, Default)]
-struct Standing {
-    at: ReadOn,
-    /// Groups that are not known to be durable, with the ends of their frames, where that is asked.
-    unsynced: VecDeque<(u64, Vec<Record>)>,
-    unsynced_bytes: u64,
-}
-
 /// A journal that did not read as its row says.
 struct Refused {
     key: JournalKey,
@@ -84,7 +84,7 @@ impl Follower {
     pub(crate) fn add(&mut self, stream: StreamId) {
         self.streams.entry(stream).or_insert_with(|| {
             // What was read so far was read without it.
-            self.journals.clear();
+            self.journals.values_mut().for_each(Standing::begin_again);
             Following::default()
         });
     }
@@ -94,26 +94,36 @@ impl Follower {
         self.is_behind
     }
 
+    /// What was taken could not be read, since the rows moved on: another look tells.
+    pub(crate) fn look_again(&mut self) {
+        self.is_behind = true;
+    }
+
     /// Reads what is new, and returns the rows by which it was judged.
     ///
     /// # Errors
     /// `NotFound` when a stream is gone; `Damage` only where the row is unchanged; `Io`.
-    pub(crate) fn look(&mut self, store: &Store) -> Result<Snapshot> {
-        let before = store.core().snapshot()?;
+    pub(crate) fn look(&mut self, store: &Store) -> Result<Arc<Snapshot>> {
+        let core = store.core();
+        let before = Arc::new(core.snapshot()?);
         let mut journals = self.journals_of(&before)?;
         self.see_rows(&before)?;
+        self.settle(&before, &journals)?;
+        let files = files_of(core, &before);
         drop(before);
-        let refused = self.read_on(store, &journals)?;
-        let mut now = store.core().snapshot()?;
+        let refused = self.read_on(core, &*files, &journals)?;
+        drop(files);
+        let mut now = Arc::new(core.snapshot()?);
         let mut is_whole = refused.is_empty();
         // G3: published, moved back or rolled over since the first look: the rest of an observation
         // that the rows already show may have come to a journal behind our back.
         if self.see_rows(&now)? || !is_whole {
             journals = self.journals_of(&now)?;
-            let again = self.read_on(store, &journals)?;
+            self.settle(&now, &journals)?;
+            let again = self.read_on(core, &*files_of(core, &now), &journals)?;
             is_whole = again.is_empty();
             if !is_whole {
-                now = store.core().snapshot()?;
+                now = Arc::new(core.snapshot()?);
                 let stands = self.journals_of(&now)?;
                 for second in again {
                     let is_same =
@@ -150,22 +160,67 @@ impl Follower {
         Ok(moved)
     }
 
+    /// Takes back what was read behind the end with which a journal was adopted.
+    ///
+    /// Of a journal that a dead owner left and that is gone by now nobody can say where it ended:
+    /// what was read of it before it was known to be durable is told once more.
+    fn settle(&mut self, snapshot: &Snapshot, journals: &Journals) -> Result<()> {
+        let rows: BTreeMap<_, _> = journals.iter().map(|(key, row)| (*key, &row.state)).collect();
+        let (streams, mut lost) = (&self.streams, Vec::new());
+        let is_past = |named: &Named| {
+            let following = streams.get(&named.stream);
+            following.is_none_or(|it| it.is_past(named.generation, named.sequence))
+        };
+        for (key, standing) in &mut self.journals {
+            match rows.get(key) {
+                // Sealed by an owner that is at work: it was durable before.
+                Some(JournalState::Open | JournalState::Finished { .. }) => {
+                    standing.forget(is_past);
+                }
+                Some(JournalState::Adopted { end } | JournalState::SetAside { from: end, .. }) => {
+                    lost.extend(standing.cut(*end));
+                }
+                None if is_taken_over(snapshot, key.0)? => lost.extend(standing.cut(0)),
+                // Its owner let it go: all that counts of it is durable elsewhere.
+                None => {}
+            }
+        }
+        self.journals.retain(|key, _| rows.contains_key(key));
+        if lost.is_empty() || !Protection::FollowAdopted.is_on() {
+            return Ok(());
+        }
+        for Named { stream, generation, sequence } in lost {
+            if let Some(following) = self.streams.get_mut(&stream) {
+                following.take_back(generation, sequence);
+            }
+        }
+        // What took its place may have been read already, and was taken for the same.
+        self.journals.values_mut().for_each(Standing::begin_again);
+        Ok(())
+    }
+
     /// Reads on in every journal; returns those that do not read as their rows say.
-    fn read_on(&mut self, store: &Store, journals: &Journals) -> Result<Vec<Refused>> {
-        let core = store.core();
+    fn read_on(
+        &mut self,
+        core: &Core,
+        files: &dyn Disk,
+        journals: &Journals,
+    ) -> Result<Vec<Refused>> {
         let mut refused = Vec::new();
-        // Gone: all that counts of it is in chunks.
-        self.journals.retain(|key, _| journals.iter().any(|(listed, _)| listed == key));
+        let is_committed = core.manifest.meta().single_file;
         self.is_behind = false;
         for (key, row) in journals {
             let mut standing = self.journals.remove(key).unwrap_or_default();
             let path = layout::journal(&core.root, key.0, key.1);
             let expected = expect(core, key.0, key.1, row);
-            let stopped = standing.at.read_on(&*core.disk, &path, &expected, &mut |at, group| {
-                if self.level == FollowLevel::Durable {
-                    standing.unsynced_bytes += held_bytes(&group);
-                    standing.unsynced.push_back((at.end, group));
+            let mut at = standing.at;
+            let stopped = at.read_on(files, &path, &expected, &mut |frame, group| {
+                if is_committed {
+                    self.take_in(group);
+                } else if self.level == FollowLevel::Durable {
+                    standing.hold(frame.end, group);
                 } else {
+                    standing.note(frame.end, self.named(&group));
                     self.take_in(group);
                 }
                 Ok(match self.is_full(standing.unsynced_bytes) {
@@ -173,12 +228,11 @@ impl Follower {
                     false => ControlFlow::Continue(()),
                 })
             });
-            let synced_up_to = standing.at.synced_up_to;
-            while standing.unsynced.front().is_some_and(|(end, _)| *end <= synced_up_to) {
-                let Some((_, group)) = standing.unsynced.pop_front() else { break };
-                standing.unsynced_bytes -= held_bytes(&group);
+            standing.at = at;
+            while let Some(group) = standing.take_synced() {
                 self.take_in(group);
             }
+            standing.forget_synced();
             let (offset, is_aside) = (standing.at.offset, is_set_aside(row));
             self.journals.insert(*key, standing);
             let error = match stopped {
@@ -201,6 +255,16 @@ impl Follower {
             refused.push(Refused { key: *key, row: row.clone(), error });
         }
         Ok(refused)
+    }
+
+    /// What of a group is followed.
+    fn named(&self, group: &[Record]) -> Vec<Named> {
+        let followed = group.iter().filter(|record| self.streams.contains_key(&record.stream));
+        let named = |record: &Record| {
+            let Record { stream, generation, sequence, .. } = *record;
+            Named { stream, generation, sequence }
+        };
+        followed.map(named).collect()
     }
 
     fn take_in(&mut self, group: Vec<Record>) {
@@ -272,11 +336,27 @@ impl Follower {
         if let Some(following) = self.streams.get_mut(&stream) {
             following.give_back(sequence);
         }
+        // It may lie in another journal by now.
+        self.journals.values_mut().for_each(Standing::begin_again);
+        self.is_behind = true;
     }
 }
 
-fn held_bytes(group: &[Record]) -> u64 {
-    group.iter().map(|record| record.payload.held_bytes()).sum()
+/// The disk on which journals are read: in a single file as `snapshot` has them.
+fn files_of(core: &Core, snapshot: &Arc<Snapshot>) -> Arc<dyn Disk> {
+    match core.manifest.meta().single_file && Protection::FollowCommitted.is_on() {
+        true => {
+            let under = Arc::clone(&core.disk);
+            Arc::new(BodyDisk::at(under, &core.root, &core.manifest, snapshot))
+        }
+        false => Arc::clone(&core.disk),
+    }
+}
+
+/// Whether `owner` died, as far as anybody knows.
+fn is_taken_over(snapshot: &Snapshot, owner: OwnerId) -> Result<bool> {
+    let row = snapshot.get::<OwnerRow>(&owner)?;
+    Ok(row.is_none_or(|row| matches!(row.ended, Some(OwnerEnd::TakenOver { .. }))))
 }
 
 fn is_set_aside(row: &JournalRow) -> bool {

@@ -72,6 +72,22 @@ impl Following {
         true
     }
 
+    /// Whether a record is in a chunk, or was cut away.
+    pub(crate) fn is_past(&self, generation: Generation, sequence: Sequence) -> bool {
+        let is_known = generation <= self.row.generation;
+        is_known && (sequence < self.row.sealed_upto || !is_kept(&self.row, generation, sequence))
+    }
+
+    /// A record that was read never counted: what was read from there on is read again.
+    pub(crate) fn take_back(&mut self, generation: Generation, from: Sequence) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        if from < self.next && is_kept(&self.row, generation, from) {
+            self.next = from;
+            self.rewound = Some(self.rewound.map_or(from, |earlier| earlier.min(from)));
+        }
+    }
+
     /// Takes in a record that a journal held.
     pub(crate) fn take_in(&mut self, record: Record) {
         let Record { generation, sequence, payload, .. } = record;

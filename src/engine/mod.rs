@@ -36,6 +36,7 @@ mod core;
 mod enter;
 mod fetch;
 mod follow;
+mod follow_journal;
 mod follow_stream;
 mod fork;
 mod health;

@@ -49,12 +49,16 @@ pub struct PausedFollow {
     /// What is told before any record.
     first: VecDeque<Followed>,
     events: VecDeque<Event>,
-    next_event: EventId,
+    /// `None` when there can be no further one.
+    next_event: Option<EventId>,
     is_over: bool,
 }
 
 impl Store {
     /// Follows the recording called `name` from its first record on, at [`FollowLevel::Written`].
+    ///
+    /// What is shown at that level may be taken back by a power cut, or when another process takes
+    /// over what its writer had: [`Followed::Rewound`] says so.
     ///
     /// A store whose writer was killed opens for reading as a copy that keeps writers out
     /// ([`Info::is_recovered_copy`](crate::engine::Info)): let go of it with [`Follow::pause`], and go on
@@ -63,6 +67,14 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Damage`.
     pub fn follow(&self, name: &str) -> Result<Follow> {
+        self.follow_at(name, FollowLevel::default())
+    }
+
+    /// As [`Store::follow`], and shows a record once it is as safe as `level` says.
+    ///
+    /// # Errors
+    /// As [`Store::follow`].
+    pub fn follow_at(&self, name: &str, level: FollowLevel) -> Result<Follow> {
         let snapshot = self.snapshot()?;
         let Some(named) = snapshot.get::<RecordingNameRow>(&name.to_owned())? else {
             let cause = "there is no recording of this name";
@@ -74,12 +86,12 @@ impl Store {
             of: self.id(),
             id: named.recording,
             name: name.to_owned(),
-            follower: Follower::new(FollowLevel::default()),
+            follower: Follower::new(level),
             lanes: Vec::new(),
             status: RecordingStatus::Running,
             first: VecDeque::new(),
             events: VecDeque::new(),
-            next_event: EventId(0),
+            next_event: Some(EventId(0)),
             is_over: false,
         };
         let mut follow = Follow { store: self.clone(), at };
@@ -89,15 +101,6 @@ impl Store {
 }
 
 impl Follow {
-    /// Shows a record once it is as safe as `level` says. To be said before the first poll: it begins
-    /// anew.
-    #[must_use]
-    pub fn level(mut self, level: FollowLevel) -> Self {
-        self.at.follower = Follower::new(level);
-        self.at.lanes.iter().for_each(|lane| self.at.follower.add(lane.id));
-        self
-    }
-
     /// Lets go of the store, and keeps where it stands.
     pub fn pause(self) -> PausedFollow {
         self.at
@@ -108,7 +111,12 @@ impl Follow {
         &self.at.name
     }
 
-    /// What comes next, if it is there by now. What a call costs follows what is new, not how long
+    /// Whether the end was told, or the iterator gave an error: nothing comes any more.
+    pub fn is_over(&self) -> bool {
+        self.at.is_over
+    }
+
+    /// What comes next, if it is there by now; `None` also when it [is over](Follow::is_over). What a call costs follows what is new, not how long
     /// the recording is.
     ///
     /// # Errors
@@ -133,7 +141,8 @@ impl Follow {
         Ok(None)
     }
 
-    /// What comes next; waits for it, `timeout` at most.
+    /// What comes next; waits for it, `timeout` at most. `None` when nothing came in time, and also,
+    /// at once, when it [is over](Follow::is_over).
     ///
     /// # Errors
     /// As [`Follow::poll`].
@@ -198,10 +207,13 @@ impl Follow {
             let place = format!("recording {}", self.at.id);
             return Err(retired(Error::new(ErrorKind::NotFound, "follow", place, cause)));
         };
-        let found = events_from(&snapshot, self.at.id, self.at.next_event)?;
+        let found = match self.at.next_event {
+            Some(next) => events_from(&snapshot, self.at.id, next)?,
+            None => Vec::new(),
+        };
         drop(snapshot);
         if let Some(last) = found.last() {
-            self.at.next_event = last.id().next().unwrap_or(last.id());
+            self.at.next_event = last.id().next();
         }
         self.at.events.extend(found);
         self.add_streams(&row)?;
@@ -219,6 +231,7 @@ impl Follow {
         for id in row.streams.iter().skip(self.at.lanes.len()) {
             self.at.lanes.push(Lane::new(*id, &snapshot.require::<StreamRow>(id)?)?);
             self.at.follower.add(*id);
+            self.at.follower.look_again();
         }
         Ok(())
     }
@@ -240,7 +253,8 @@ impl PausedFollow {
     }
 
     /// Goes on from where it stands over an opening of the same store, in this process or whichever
-    /// holds it now.
+    /// holds it now. One that was over looks again: a recording that was resumed since goes on, and
+    /// of one that was not the end is told once more.
     ///
     /// # Errors
     /// `Foreign` for another store.
@@ -249,7 +263,7 @@ impl PausedFollow {
             let cause = format!("it is store {}, not {}", store.id(), self.of);
             return Err(Error::new(ErrorKind::Foreign, "follow", store.path().display(), cause));
         }
-        Ok(Follow { store: store.clone(), at: self })
+        Ok(Follow { store: store.clone(), at: Self { is_over: false, ..self } })
     }
 }
 

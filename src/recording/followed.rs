@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::element::Element;
 use super::events::Event;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Schema, Value, row_payload};
 use crate::manifest::RecordingStatus;
 
@@ -35,7 +36,8 @@ pub enum Followed {
     },
     /// An event or a note.
     Event(Event),
-    /// The recording has ended, and all of it was told. Nothing follows.
+    /// The recording has ended, and all of it was told: this follow is over. A recording that is
+    /// resumed later goes on; [`PausedFollow::over`](super::PausedFollow::over) looks again.
     Ended(RecordingStatus),
 }
 
@@ -101,5 +103,25 @@ impl FollowedRecord {
     pub fn value(&self, name: &str) -> Option<Value<'_>> {
         let at = self.schema.position(name)?;
         self.values().get(at).copied()
+    }
+
+    /// The value of the field called `name`, as a Rust type.
+    ///
+    /// # Errors
+    /// `NotFound`, `TypeMismatch`.
+    pub fn get<T: Element>(&self, name: &str) -> Result<T> {
+        let place = || format!("record {} field {name:?}", self.sequence);
+        let Some(field) = self.schema.position(name).and_then(|at| self.schema.fields().get(at))
+        else {
+            let cause = "the stream has no such field";
+            return Err(Error::new(ErrorKind::NotFound, "follow", place(), cause));
+        };
+        T::check(field)?;
+        let value = self.value(name).unwrap_or(Value::Missing);
+        let found = value.field_type().map_or("missing", |ty| ty.name());
+        T::from_value(value).ok_or_else(|| {
+            let cause = format!("it is {found}, not {}", T::NAME);
+            Error::new(ErrorKind::TypeMismatch, "follow", place(), cause)
+        })
     }
 }

@@ -75,7 +75,11 @@ impl Lane {
     ) -> Result<Option<Followed>> {
         while self.ahead.is_empty() && !self.is_dry {
             match follower.take(store, self.id)? {
-                Take::Rewound { to } => return Ok(self.rewound(to)),
+                Take::Rewound { to } => {
+                    if let Some(told) = self.rewound(to) {
+                        return Ok(Some(told));
+                    }
+                }
                 Take::Record { sequence, payload } => {
                     self.take_record(store, follower, sequence, &payload)?;
                 }
@@ -86,17 +90,27 @@ impl Lane {
                         // The rows may have moved on under us: it is damage only if they did not.
                         Err(e) => {
                             let now = store.snapshot()?.get::<ChunkRow>(&(self.id, at))?;
-                            self.is_dry = now.as_ref() != Some(&chunk);
-                            if !self.is_dry {
+                            if now.as_ref() == Some(&chunk) {
                                 return Err(e);
                             }
+                            self.moved(follower);
                         }
                     }
                 }
-                Take::Moved | Take::Nothing => self.is_dry = true,
+                Take::Moved => self.moved(follower),
+                Take::Nothing => self.is_dry = true,
             }
         }
         Ok(None)
+    }
+
+    /// The rows moved on since they were looked at: what comes next is not known before the next
+    /// look, and least of all that nothing does.
+    fn moved(&mut self, follower: &mut Follower) {
+        self.is_dry = true;
+        if Protection::FollowMoved.is_on() {
+            follower.look_again();
+        }
     }
 
     fn rewound(&mut self, to: Sequence) -> Option<Followed> {
@@ -140,7 +154,7 @@ impl Lane {
                         return Err(e);
                     }
                     follower.give_back(self.id, sequence);
-                    self.is_dry = true;
+                    self.moved(follower);
                     return Ok(());
                 }
             },

@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealstone::engine::{Append, ChunkBuild};
-use sealstone::format::column::{ChunkBuilder, row_payload};
-use sealstone::ids::StreamId;
-use sealstone::journal::Level;
-use sealstone::manifest::{Reading, RecordingRow, RecordingStatus, Write};
-use sealstone::recording::{Field, FieldType, Follow, FollowLevel, Followed, Schema, Value};
-use sealstone::vfs::Step;
+use sealstone::recording::{
+    Cell, Field, FieldType, Follow, FollowLevel, Followed, Level, Observable, Recorder, ResumeFrom,
+    Resumed, Schema, Value,
+};
 use sealstone::{ErrorKind, Store};
 
 const ROOT: &str = "SEALSTONE_FOLLOWED_ROOT";
@@ -26,38 +23,40 @@ fn schema() -> Schema {
     Schema::new(fields.map(|(name, ty)| Field::new(name, ty)).to_vec()).unwrap()
 }
 
-fn payload(iteration: i64, attempt: i64) -> Vec<u8> {
-    let values = [Value::F64((iteration as f64).sqrt()), Value::I64(attempt)];
-    row_payload::encode(&schema(), iteration, None, &values)
+/// What is observed.
+struct State {
+    iteration: i64,
+    attempt: i64,
 }
 
-/// Seals the first `rows` unsealed records.
-fn seal(store: &Store, stream: StreamId, rows: usize) {
-    let view = store.view(stream).unwrap();
-    let mut builder = ChunkBuilder::new(schema());
-    for (_, payload) in view.tail.iter().take(rows) {
-        let bytes = store.payload_bytes(payload).unwrap();
-        let mut values = Vec::new();
-        let (iteration, _) = row_payload::decode(&schema(), &bytes, &mut values).unwrap();
-        builder.push(iteration, None, &values).unwrap();
+impl Observable for State {
+    fn iteration(&self) -> i64 {
+        self.iteration
     }
-    let rows = builder.rows();
-    if rows == 0 {
-        return;
+
+    fn field(&self, name: &str, to: &mut Cell<'_>) -> sealstone::Result<()> {
+        match name {
+            "x" => to.put(Value::F64((self.iteration as f64).sqrt())),
+            _ => to.put(Value::I64(self.attempt)),
+        }
     }
-    let chunk = builder.finish().unwrap();
-    let build = ChunkBuild {
-        stream,
-        first: view.row.sealed_upto,
-        rows,
-        content: chunk.content,
-        about: b"test".to_vec(),
-        raw_len: chunk.raw_len,
-        iterations: Some(chunk.iterations),
-        times: None,
-        payloads: Vec::new(),
+}
+
+/// Starts the recording, or resumes it: in turn from its last record, and from its newest checkpoint,
+/// behind which records are cut. Returns the iteration that comes next.
+fn begin(store: &Store, attempt: i64) -> (Recorder, i64) {
+    if store.recording("run").is_err() {
+        let draft = store.record("run", &schema()).stream("all", ["x", "attempt"]);
+        return (draft.chunk_records(1_500).start().unwrap(), 0);
+    }
+    let from = match attempt % 2 {
+        1 => ResumeFrom::LatestCheckpoint,
+        _ => ResumeFrom::Tail,
     };
-    store.publish_chunks(vec![build]).unwrap();
+    let Resumed { recorder, state, .. } = store.resume("run").from(from).start().unwrap();
+    let rows = || store.recording("run").unwrap().stream("all").unwrap().rows() as i64;
+    let next = state.map_or_else(rows, |state| state.iteration() + 1);
+    (recorder, next)
 }
 
 /// The writer's process: goes on with the recording until it is complete, or killed.
@@ -66,38 +65,18 @@ fn a_writer() {
     let Ok(root) = std::env::var(ROOT) else { return };
     let attempt: i64 = std::env::var(ATTEMPT).unwrap().parse().unwrap();
     let store = Store::options().wait_millis(20_000).open_or_create(PathBuf::from(root)).unwrap();
-    if store.recording("run").is_err() {
-        drop(store.record("run", &schema()).stream("all", ["x", "attempt"]).start().unwrap());
-    }
-    let recording = store.recording("run").unwrap();
-    let (id, stream) = (recording.id(), recording.stream("all").unwrap().id());
-    // In turn: from the last record, and from a checkpoint behind which records are cut.
-    if attempt % 2 == 1
-        && let Ok(checkpoint) = store.latest_checkpoint(id.0)
-    {
-        store.rewind(&checkpoint.cursors).unwrap();
-    }
-    let first = store.view(stream).unwrap().rows() as i64;
+    let (recorder, first) = begin(&store, attempt);
     for iteration in first..RECORDS {
-        let append = Append { stream, payload: payload(iteration, attempt) };
-        let accepted = store.append(vec![append]).unwrap();
+        let state = State { iteration, attempt };
+        let ticket = recorder.observe(&state).unwrap();
         if iteration % 64 == 0 {
-            store.wait(&accepted.ticket, Level::Written).unwrap();
-        }
-        if iteration % 2_000 == 1_999 {
-            seal(&store, stream, 1_500);
+            recorder.wait(&ticket, Level::Written).unwrap();
         }
         if iteration % CHECKPOINT == CHECKPOINT - 1 {
-            store.checkpoint(id.0, &[stream], b"state").unwrap();
+            recorder.checkpoint(&state).unwrap();
         }
     }
-    seal(&store, stream, usize::MAX);
-    let ended = |w: &mut Write| {
-        let mut row = w.require::<RecordingRow>(&id)?;
-        row.status = RecordingStatus::Complete;
-        w.put(&id, &row)
-    };
-    store.transact(Step::PublishCommit, ended).unwrap();
+    recorder.complete().unwrap();
     store.close().unwrap();
 }
 
@@ -183,7 +162,7 @@ fn open(root: &Path) -> Store {
 
 fn follow(root: &Path) -> Follow {
     loop {
-        match open(root).follow("run") {
+        match open(root).follow_at("run", FollowLevel::Written) {
             Ok(follow) => return follow,
             Err(e) if e.kind() == ErrorKind::NotFound => std::thread::yield_now(),
             Err(e) => panic!("{e:?}"),
@@ -197,7 +176,7 @@ fn rec50_another_process_sees_each_record_once_whatever_happens_to_its_writer() 
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run.stone");
     let mut writer = Some(Writer::start(&root, 0));
-    let mut follower = follow(&root).level(FollowLevel::Written);
+    let mut follower = follow(&root);
     let mut seen = Seen::default();
     let mut kills = (1..=5).map(|n| n * 16_000 + 1_500).collect::<std::collections::VecDeque<_>>();
     let mut attempt = 0;
@@ -241,11 +220,11 @@ fn rec50_another_process_sees_each_record_once_whatever_happens_to_its_writer() 
     assert!(writer.take().unwrap().0.wait().unwrap().success());
     let attempts: std::collections::BTreeSet<i64> = seen.attempts.iter().copied().collect();
     assert_eq!(seen.attempts.len() as i64, RECORDS);
-    assert!(attempts.len() > 3 && seen.rewound >= 2 && seen.sealed > 10, "{attempts:?}");
     let Seen { rewound, taken_back, sealed, reopened, .. } = &seen;
     println!(
         "attempts {attempts:?}; {rewound} rewinds took {taken_back} back; {sealed} times sealed; {reopened} times opened anew"
     );
+    assert!(attempts.len() > 3 && *rewound >= 2 && *sealed > 10);
     let store = Store::open_read_only(&root).unwrap();
     let stream = store.recording("run").unwrap().stream("all").unwrap();
     let stored: Vec<i64> = stream.field("attempt").unwrap().to_vec().unwrap();

@@ -26,36 +26,52 @@ struct Gate {
     standing: usize,
 }
 
+/// What happens once, at a step of the protocol or before a sealed file is opened.
+type Hook = Box<dyn FnOnce() + Send>;
+
 /// A disk with the gate before it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct GateDisk {
     disk: Arc<dyn Disk>,
     gate: Arc<(Mutex<Gate>, Condvar)>,
     clock: Arc<Mutex<Clock>>,
+    at_step: Arc<Mutex<Option<(Step, Hook)>>>,
+    at_sealed: Arc<Mutex<Option<Hook>>>,
 }
 
 /// What happens when somebody looks at the wall clock.
 #[derive(Default)]
 struct Clock {
     looks_before: usize,
-    then: Option<Box<dyn FnOnce() + Send>>,
+    then: Option<Hook>,
 }
 
-impl std::fmt::Debug for Clock {
+impl std::fmt::Debug for GateDisk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Clock").field("looks_before", &self.looks_before).finish()
+        f.debug_struct("GateDisk").field("disk", &self.disk).finish_non_exhaustive()
     }
 }
 
 impl GateDisk {
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, gate: Arc::default(), clock: Arc::default() }
+        let (clock, at_step, at_sealed) = (Arc::default(), Arc::default(), Arc::default());
+        Self { disk, gate: Arc::default(), clock, at_step, at_sealed }
     }
 
     /// Runs `then` when somebody has looked at the wall clock `looks_before` times and does so again:
     /// between two steps of one call.
     pub fn at_clock(&self, looks_before: usize, then: impl FnOnce() + Send + 'static) {
         *self.clock.lock() = Clock { looks_before, then: Some(Box::new(then)) };
+    }
+
+    /// Lets `hook` run when `step` is reached next.
+    pub fn at_step(&self, step: Step, hook: impl FnOnce() + Send + 'static) {
+        *self.at_step.lock() = Some((step, Box::new(hook)));
+    }
+
+    /// Lets `hook` run before a sealed file is opened next for reading.
+    pub fn at_sealed(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.at_sealed.lock() = Some(Box::new(hook));
     }
 
     /// Lets the journal stop at its next `call`.
@@ -158,6 +174,10 @@ impl File for GateFile {
 
 impl Disk for GateDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        if access == Access::Read && path.components().any(|part| part.as_os_str() == "sealed") {
+            let hook = self.at_sealed.lock().take();
+            hook.into_iter().for_each(|hook| hook());
+        }
         let file = self.disk.open(path, access)?;
         let is_journal = path.extension().is_some_and(|extension| extension == "journal");
         match is_journal && access == Access::CreateNew {
@@ -228,5 +248,7 @@ impl Disk for GateDisk {
     }
     fn mark(&self, step: Step) {
         self.disk.mark(step);
+        let hook = self.at_step.lock().take_if(|(at, _)| *at == step);
+        hook.into_iter().for_each(|(_, hook)| hook());
     }
 }

@@ -17,6 +17,7 @@ mod ends;
 mod events;
 #[cfg(feature = "sim")]
 mod follow;
+mod follow_rows;
 mod followed;
 #[cfg(feature = "sim")]
 mod followed_run;

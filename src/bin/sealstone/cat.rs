@@ -1,5 +1,7 @@
 //! `sealstone cat STORE RECORDING`: records as CSV with stream and iteration, or as JSON.
 
+use std::collections::BTreeSet;
+
 use sealstone::interop::{Format, OutColumn, RowWriter, write_json};
 use sealstone::recording::{Merged, Stream, Value};
 
@@ -16,32 +18,39 @@ pub fn run(args: &CatArgs, output: &mut Output) -> Result<u8, End> {
         Some(name) => vec![recording.stream(name)?],
         None => recording.streams()?,
     };
-    let schema = recording.schema();
-    let names: Vec<String> = if args.fields.is_empty() {
-        schema.fields().iter().map(|field| field.name.clone()).collect()
-    } else {
-        args.fields.clone()
-    };
-    let mut positions = Vec::with_capacity(streams.len());
-    for stream in &streams {
-        positions.push(positions_in(stream, &names)?);
-    }
-    let known = |name: &&String| streams.iter().any(|s| s.schema().position(name).is_some());
-    let shown: Vec<String> = names.iter().filter(known).cloned().collect();
-    print(args, &streams, &positions, &shown, output)?;
+    let names = names_of(&args.fields, &streams)?;
+    // Where the fields stand in each stream that has them.
+    let positions: Vec<Vec<usize>> = streams
+        .iter()
+        .map(|stream| names.iter().filter_map(|name| stream.schema().position(name)).collect())
+        .collect();
+    print(args, &streams, &positions, &names, output)?;
     Ok(0)
 }
 
-/// Where the fields stand in the stream; a field that was asked for and is nowhere is an error.
-fn positions_in(stream: &Stream, names: &[String]) -> Result<Vec<usize>, End> {
-    let mut positions = Vec::new();
-    for name in names {
-        match stream.schema().position(name) {
-            Some(at) => positions.push(at),
-            None => drop(stream.field(name)?),
+/// The fields that were asked for, each of which some stream has; or those that the streams have.
+fn names_of(asked: &[String], streams: &[Stream]) -> Result<Vec<String>, End> {
+    let mut names: Vec<String> = Vec::new();
+    if asked.is_empty() {
+        let mut seen = BTreeSet::new();
+        for field in streams.iter().flat_map(|stream| stream.schema().fields()) {
+            if seen.insert(&field.name) {
+                names.push(field.name.clone());
+            }
         }
+        return Ok(names);
     }
-    Ok(positions)
+    for name in asked {
+        let is_there = |stream: &Stream| stream.schema().position(name).is_some();
+        if let Some(first) = streams.first()
+            && !streams.iter().any(is_there)
+        {
+            // Its error names the fields there are.
+            drop(first.field(name)?);
+        }
+        names.push(name.clone());
+    }
+    Ok(names)
 }
 
 fn print(

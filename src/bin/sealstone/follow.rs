@@ -23,7 +23,7 @@ pub fn run(args: &FollowArgs, times: TimeFormat, output: &mut Output) -> Result<
         LevelName::Sealed => FollowLevel::Sealed,
     };
     let store = output.opening().open_read_only(&args.store)?;
-    let mut follow = store.follow(&args.recording)?.level(level);
+    let mut follow = store.follow_at(&args.recording, level)?;
     let mut is_copy = store.info()?.is_recovered_copy;
     drop(store);
     loop {
