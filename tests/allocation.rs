@@ -316,3 +316,39 @@ fn rec45_iterators_hold_a_few_chunks_of_a_long_stream() {
     assert!(columns < few && records < few && states < few, "{columns} {records} {states}");
     assert!(whole >= 8 * count, "the measure measures");
 }
+
+/// Does a follower that comes late hold a bounded part of what waits in journals?
+#[test]
+fn rec50_a_late_follower_holds_a_bounded_part_of_the_journals() {
+    use sealstone::format::column::row_payload;
+    use sealstone::recording::{Field, FieldType, Followed, Schema, Value};
+    const RECORDS: i64 = 12_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.stone");
+    let mut limits = sealstone::Limits::default();
+    limits.background = false;
+    limits.manifest_cache_bytes = 1 << 20;
+    let options = Store::options().limits(limits);
+    let store = options.clone().create(&path).unwrap();
+    let schema = Schema::new(vec![Field::new("x", FieldType::Bytes)]).unwrap();
+    drop(store.record("run", &schema).stream("s", ["x"]).start().unwrap());
+    let stream = store.recording("run").unwrap().stream("s").unwrap().id();
+    let content = vec![7; 4 << 10];
+    for n in 0..RECORDS {
+        let payload = row_payload::encode(&schema, n, None, &[Value::Bytes(&content)]);
+        store.append(vec![Append { stream, payload }]).unwrap();
+    }
+    store.barrier().unwrap();
+    let beside = options.open_read_only(&path).unwrap();
+    let mut records = 0;
+    let peak = peak_of(|| {
+        let mut follow = beside.follow("run").unwrap();
+        while let Some(told) = follow.poll().unwrap() {
+            records += i64::from(matches!(told, Followed::Appended { .. }));
+        }
+    });
+    println!("{peak} bytes at once of {} in journals", RECORDS << 12);
+    assert_eq!(records, RECORDS);
+    // 16 MiB that wait, 2 MiB read ahead, and what one look takes.
+    assert!((8 << 20..24 << 20).contains(&peak), "{peak}");
+}

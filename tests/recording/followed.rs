@@ -47,7 +47,7 @@ impl Observable for State {
 fn begin(store: &Store, attempt: i64) -> (Recorder, i64) {
     if store.recording("run").is_err() {
         let draft = store.record("run", &schema()).stream("all", ["x", "attempt"]);
-        return (draft.chunk_records(1_500).start().unwrap(), 0);
+        return (draft.chunk_records(300).start().unwrap(), 0);
     }
     let from = match attempt % 2 {
         1 => ResumeFrom::LatestCheckpoint,
@@ -116,6 +116,7 @@ struct Seen {
     rewound: u64,
     taken_back: u64,
     sealed: u64,
+    sealed_upto: u64,
     ended: u64,
     reopened: u64,
 }
@@ -139,6 +140,7 @@ impl Seen {
             Followed::Sealed { upto, .. } => {
                 assert!(upto <= self.attempts.len() as u64);
                 self.sealed += 1;
+                self.sealed_upto = upto;
             }
             Followed::Ended(_) => self.ended += 1,
             other => panic!("{other:?}"),
@@ -224,7 +226,9 @@ fn rec50_another_process_sees_each_record_once_whatever_happens_to_its_writer() 
     println!(
         "attempts {attempts:?}; {rewound} rewinds took {taken_back} back; {sealed} times sealed; {reopened} times opened anew"
     );
-    assert!(attempts.len() > 3 && *rewound >= 2 && *sealed > 10);
+    // A recorder publishes many chunks in one commit: some in each life of the writer.
+    assert!(attempts.len() > 3 && *rewound >= 2 && *sealed >= attempts.len() as u64);
+    assert_eq!(seen.sealed_upto, RECORDS as u64);
     let store = Store::open_read_only(&root).unwrap();
     let stream = store.recording("run").unwrap().stream("all").unwrap();
     let stored: Vec<i64> = stream.field("attempt").unwrap().to_vec().unwrap();
