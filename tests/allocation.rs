@@ -267,6 +267,36 @@ fn rec10_a_stream_that_is_not_due_allocates_nothing() {
     assert!(due <= 6 * 50, "{due} allocations for 50 records");
 }
 
+/// Does an observation of a large value hold it as often as journal and group need it, and no more for
+/// each stream that leaves it alone?
+#[test]
+fn rec16_a_large_value_is_not_copied_before_it_is_encoded() {
+    use sealstone::recording::{Every, Field, FieldType, Schema, Value};
+    const LEN: usize = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let mut limits = sealstone::Limits::default();
+    (limits.background, limits.payload_inline_bytes_max) = (false, 4 << 20);
+    let store = Store::options().limits(limits).create(dir.path().join("run.stone")).unwrap();
+    let schema = Schema::new(vec![Field::new("x", FieldType::Bytes)]).unwrap();
+    let new = store.record("run", &schema).stream_every("s", ["x"], Every::iterations(2));
+    let run = (0..8).fold(new, |new, n| {
+        new.stream_every(&format!("never {n}"), ["x"], Every::when(|_, _| false))
+    });
+    let run = run.start().unwrap();
+    let value = vec![7u8; LEN];
+    let observe = |iteration| {
+        run.observe_with(iteration, None, |_, to| to.put(Value::Bytes(&value))).unwrap();
+    };
+    observe(0);
+    run.barrier().unwrap();
+    assert!(peak_of(|| observe(1)) < LEN / 8, "nothing is due");
+    let peak = peak_of(|| observe(2));
+    println!("{:.2} times the value at most", peak as f64 / LEN as f64);
+    // Seven: the group and the frame in the queue as they grow, and the tail's own. One copy more is
+    // one too many.
+    assert!(peak < 7 * LEN + LEN / 2, "{peak}");
+}
+
 /// Does walking over a long stream hold a few chunks of it, whatever its length, while the whole
 /// series is there when it is asked for?
 #[test]

@@ -7,6 +7,7 @@ use super::restored::{At, encode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{CHUNK_RAW_BYTES_MAX, RowEncoder};
 use crate::ids::{CheckpointId, StreamId};
+use crate::manifest::{Reading, RecordingRow, RecordingStatus};
 
 /// How many checkpoints of a recording stay: the newest, and one to fall back to.
 pub const CHECKPOINTS_KEPT: usize = 2;
@@ -19,7 +20,7 @@ impl Recorder {
     ///
     /// # Errors
     /// `Invalid` for a state that lacks a value, or is before the last observation or the last record
-    /// of any stream; what the state
+    /// of any stream; `Conflict` when the recording has ended; what the state
     /// returned, with its source; as [`Recorder::barrier`].
     ///
     /// # Durability
@@ -32,6 +33,12 @@ impl Recorder {
             if let Some(last) = last.filter(|last| now.iteration < *last) {
                 let cause = format!("iteration {} lies before {last}", now.iteration);
                 return Err(Error::invalid("checkpoint", format!("{:?}", self.name), cause));
+            }
+            let row = self.store.snapshot()?.get::<RecordingRow>(&self.id)?;
+            if row.is_none_or(|row| row.status != RecordingStatus::Running) {
+                let cause = "it has ended, or was retired meanwhile";
+                let place = format!("{:?}", self.name);
+                return Err(Error::new(ErrorKind::Conflict, "checkpoint", place, cause));
             }
             let values = self.whole_state(now, &mut |name, to| state.field(name, to))?;
             let ids: Vec<StreamId> = open.streams.iter().map(|stream| stream.id).collect();

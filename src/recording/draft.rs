@@ -26,6 +26,9 @@ use crate::limits::Limits;
 /// The longest name of a recording or stream, in bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
 
+/// The longest encoded schema: the footer of each chunk holds it.
+const SCHEMA_BYTES_MAX: usize = 1 << 20;
+
 /// Builds a recording: `store.record(name, &schema).stream(..).start()?`.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -88,19 +91,28 @@ impl NewRecording {
     }
 
     /// Adds the entries of a map or struct as parameters, those inside others with dots between
-    /// the names. Its `task_index` replaces any other parameter or metadata of that name.
+    /// the names. Its `task_index` replaces any other parameter or metadata of that name. Whole numbers
+    /// above [`i64::MAX`] are doubles where those are exact, and refused otherwise: give them as text.
     pub fn parameters(mut self, task: &impl Serialize) -> Self {
         self.parameters.task(task);
         self
     }
 
-    /// Adds one parameter.
-    pub fn parameter(mut self, key: impl Into<String>, value: impl Into<Parameter>) -> Self {
-        self.parameters.one(key.into(), value.into());
+    /// Adds one parameter. Of a `u64` or `usize` that is none the start tells.
+    pub fn parameter<V>(mut self, key: impl Into<String>, value: V) -> Self
+    where
+        V: TryInto<Parameter>,
+        V::Error: std::fmt::Display,
+    {
+        let key = key.into();
+        match value.try_into() {
+            Ok(value) => self.parameters.one(key, value),
+            Err(e) => self.parameters.refused(&key, &e),
+        }
         self
     }
 
-    /// Adds something to say of it.
+    /// Adds something to say of it, once under each key.
     pub fn metadata(mut self, key: impl Into<String>, text: impl Into<String>) -> Self {
         self.metadata.push((key.into(), text.into()));
         self
@@ -132,7 +144,8 @@ impl NewRecording {
     /// failed, before its first record, event or checkpoint gives way: who died holds nothing.
     ///
     /// # Errors
-    /// `Invalid`, each wrong thing with its own message; `Exists` when the name is taken, and the
+    /// `Invalid`, each wrong thing with its own message, intervals and limits of zero among them;
+    /// `LimitExceeded` for a schema above 1 MiB; `Exists` when the name is taken, and the
     /// recording of that name stays as it is; `ReadOnly`.
     ///
     /// # Durability
@@ -232,6 +245,10 @@ impl NewRecording {
         if let Some((key, _)) = self.metadata.iter().find(|(key, _)| key.trim().is_empty()) {
             return refuse(format!("the metadata key {key:?} is blank"));
         }
+        let mut keys = HashSet::new();
+        if let Some((key, _)) = self.metadata.iter().find(|(key, _)| !keys.insert(key)) {
+            return refuse(format!("the metadata {key:?} is given twice"));
+        }
         let parameters = self.parameters.resolve(&place)?;
         let mut metadata = self.metadata.clone();
         metadata.retain(|(key, _)| !self.parameters.replaces(key));
@@ -249,6 +266,11 @@ impl NewRecording {
         let (name, mut schema) = (self.name.clone(), self.schema.clone());
         if timed {
             schema = schema.timed();
+        }
+        let len = schema.to_bytes()?.len();
+        if len > SCHEMA_BYTES_MAX {
+            let cause = format!("its schema takes {len} bytes; {SCHEMA_BYTES_MAX} is the most");
+            return Err(Error::new(ErrorKind::LimitExceeded, "record", place, cause));
         }
         let about = RecordingAbout { axis: self.axis.clone() };
         Ok(Checked { name, schema, streams, metadata, about, parameters })

@@ -1,5 +1,6 @@
 //! Any serde value as parameters: fields and keys in a row with dots between them, items by their
-//! position, what is absent left out.
+//! position, what is absent left out. A key that is empty keeps its dot, and a whole number that
+//! neither an `i64` nor a double holds exactly is refused.
 
 use std::fmt;
 
@@ -10,10 +11,10 @@ use crate::error::{Error, Result};
 
 /// Flattens a map or a struct.
 pub(super) fn flatten(task: &impl Serialize) -> Result<Vec<(String, Parameter)>> {
-    let mut flat = Flat { path: String::new(), found: Vec::new() };
+    let mut flat = Flat::default();
     let done = task.serialize(&mut flat);
     done.map_err(|e| {
-        let cause = "its parameters are not typed values under names";
+        let cause = format!("its parameters are not typed values under names: {e}");
         Error::invalid("record", "parameters", cause).with_source(e)
     })?;
     Ok(flat.found)
@@ -39,14 +40,17 @@ impl ser::Error for Refused {
 
 type Done<T = ()> = std::result::Result<T, Refused>;
 
+#[derive(Default)]
 struct Flat {
     path: String,
+    /// How many names the path has.
+    depth: usize,
     found: Vec<(String, Parameter)>,
 }
 
 impl Flat {
     fn take(&mut self, value: Parameter) -> Done {
-        if self.path.is_empty() {
+        if self.depth == 0 {
             return Err(Refused(format!("{value} stands under no name")));
         }
         self.found.push((self.path.clone(), value));
@@ -54,33 +58,41 @@ impl Flat {
     }
 
     fn within<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Done {
-        let len = self.path.len();
-        if len > 0 {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
+        let before = self.enter(name);
         let done = value.serialize(&mut *self);
-        self.path.truncate(len);
+        self.leave(before);
         done
     }
 
-    fn nested<'f>(&'f mut self, variant: Option<&str>) -> Nested<'f> {
-        let len = self.path.len();
-        if let Some(variant) = variant {
-            if len > 0 {
-                self.path.push('.');
-            }
-            self.path.push_str(variant);
+    fn enter(&mut self, name: &str) -> (usize, usize) {
+        let before = (self.path.len(), self.depth);
+        if self.depth > 0 {
+            self.path.push('.');
         }
-        Nested { flat: self, len, at: 0, key: String::new() }
+        self.path.push_str(name);
+        self.depth += 1;
+        before
+    }
+
+    fn leave(&mut self, (len, depth): (usize, usize)) {
+        self.path.truncate(len);
+        self.depth = depth;
+    }
+
+    fn nested<'f>(&'f mut self, variant: Option<&str>) -> Nested<'f> {
+        let mut before = (self.path.len(), self.depth);
+        if let Some(variant) = variant {
+            before = self.enter(variant);
+        }
+        Nested { flat: self, before, at: 0, key: String::new() }
     }
 }
 
 /// The inside of something with parts.
 struct Nested<'f> {
     flat: &'f mut Flat,
-    /// Length of the path before.
-    len: usize,
+    /// Length and depth of the path before.
+    before: (usize, usize),
     at: usize,
     key: String,
 }
@@ -93,7 +105,7 @@ impl Nested<'_> {
     }
 
     fn done(self) -> Done {
-        self.flat.path.truncate(self.len);
+        self.flat.leave(self.before);
         Ok(())
     }
 }
@@ -139,11 +151,10 @@ impl<'f> Serializer for &'f mut Flat {
     fn serialize_u16(self, value: u16) -> Done {
         self.take(i64::from(value).into())
     }
-    /// What no `i64` holds is kept as text, so that nothing is lost.
     fn serialize_u64(self, value: u64) -> Done {
-        match i64::try_from(value) {
-            Ok(value) => self.take(value.into()),
-            Err(_) => self.take(value.to_string().into()),
+        match Parameter::try_from(value) {
+            Ok(value) => self.take(value),
+            Err(e) => Err(Refused(format!("{:?} is {}", self.path, e.cause()))),
         }
     }
     fn serialize_char(self, value: char) -> Done {
@@ -257,7 +268,7 @@ impl ser::SerializeMap for Nested<'_> {
     type Ok = ();
     type Error = Refused;
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Done {
-        let mut flat = Flat { path: "key".to_owned(), found: Vec::new() };
+        let mut flat = Flat { path: "key".to_owned(), depth: 1, found: Vec::new() };
         key.serialize(&mut flat)?;
         match flat.found.as_slice() {
             [(_, name)] => self.key = name.to_string(),

@@ -59,6 +59,35 @@ parameter_from! {
     String => String;
 }
 
+impl TryFrom<u64> for Parameter {
+    type Error = Error;
+
+    /// A whole number; above [`i64::MAX`] as a double, where that is the same number.
+    ///
+    /// # Errors
+    /// `Invalid` for one that neither holds.
+    fn try_from(value: u64) -> Result<Self> {
+        if let Ok(value) = i64::try_from(value) {
+            return Ok(Self::I64(value));
+        }
+        let double = value as f64;
+        if double as u128 == u128::from(value) {
+            return Ok(Self::F64(double));
+        }
+        let cause = format!("{value}, which neither an i64 nor a double holds: give it as text");
+        Err(Error::invalid("record", "parameter", cause))
+    }
+}
+
+impl TryFrom<usize> for Parameter {
+    type Error = Error;
+
+    /// As of a `u64`.
+    fn try_from(value: usize) -> Result<Self> {
+        Self::try_from(value as u64)
+    }
+}
+
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

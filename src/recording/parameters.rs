@@ -22,6 +22,12 @@ impl Given {
         self.entries.push((key, value));
     }
 
+    /// One whose value is none.
+    pub fn refused(&mut self, key: &str, cause: &impl std::fmt::Display) {
+        let e = Error::invalid("record", "parameter", format!("the parameter {key:?}: {cause}"));
+        self.failure.get_or_insert(e);
+    }
+
     pub fn task(&mut self, task: &impl Serialize) {
         match flatten(task) {
             Ok(found) => self.task.extend(found),

@@ -3,7 +3,9 @@
 use std::io;
 
 use sealstone::protection::{Protection, switch_off};
-use sealstone::recording::{Cell, Level, Observable, Recorder, RecordingStatus, Value};
+use sealstone::recording::{
+    Cell, EventId, Level, Observable, Recorder, RecordingStatus, ResumeFrom, Value,
+};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SimDisk, SyncFailure};
 use sealstone::{Error, ErrorKind, Result, Store};
 
@@ -138,6 +140,41 @@ fn rec27_complete_drains_seals_then_commits() {
             }
         }
         assert_eq!(ended > 0, how.status() != RecordingStatus::Running, "{how:?}");
+    }
+}
+
+/// Does a recording that has ended take nothing, from whoever held it, and from whoever comes?
+#[test]
+fn rec25_a_finished_recording_accepts_nothing() {
+    for how in [How::Complete, How::Fail] {
+        let disk = disk(36);
+        let (store, run) = prepared(&disk);
+        // A second handle, which the claim would not let anybody have; the first is the late one.
+        let other = run;
+        let run = {
+            let _off = switch_off(Protection::RecordingClaim);
+            store.resume("run").from(ResumeFrom::Tail).start().unwrap().recorder
+        };
+        how.end(run).unwrap();
+        let before = (seen(&store), store.recording("run").unwrap().events(EventId(0), 9).unwrap());
+        let refusals = [
+            other.event("late", "").map(drop),
+            other.note("late").map(drop),
+            other.checkpoint(&Final(LAST)).map(drop),
+            store.resume("run").from(ResumeFrom::Tail).start().map(drop),
+            store.resume("run").start().map(drop),
+        ];
+        for (at, refused) in refusals.into_iter().enumerate() {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict, "{how:?} {at}");
+        }
+        let again = store.record("run", &crate::rig::schema()).stream("a", ["x"]).start();
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::Exists);
+        let after = (seen(&store), store.recording("run").unwrap().events(EventId(0), 9).unwrap());
+        assert_eq!(before, after);
+        for stream in store.recording("run").unwrap().streams().unwrap() {
+            assert_eq!(stream.sealed_rows(), stream.rows());
+        }
+        assert!(store.checkpoints(store.recording("run").unwrap().id().0).unwrap().is_empty());
     }
 }
 

@@ -87,6 +87,9 @@ fn rec2_rec3_each_error_is_found_before_anything_is_written() {
         (name(&"n".repeat(1025)), "its name has more than 1024 bytes"),
         (new().stream("", ["x"]), "stream \"\": its name is blank"),
         (new().metadata(" ", "text"), "the metadata key \" \" is blank"),
+        (new().metadata("k", "1").metadata("k", "2"), "the metadata \"k\" is given twice"),
+        (new().parameter("seed", u64::MAX), "the parameter \"seed\": "),
+        (new().parameters(&Seed { seed: u64::MAX - 1 }), "\"seed\" is 18446744073709551614, which"),
         (new().parameter(" ", 1.0), "parameter \" \": its name is blank"),
         (new().parameter("dt", 1.0).parameter("dt", 2.0), "the parameter \"dt\" is given twice"),
         (new().parameters(&7), "parameters are not typed values under names"),
@@ -200,7 +203,7 @@ fn rec8_parameters_of_a_task_are_typed_and_its_index_replaces_an_entry() {
     let store = &home.store;
     let solver = Solver { name: "rk4", adaptive: true };
     let (tags, skipped) = (vec!["a", "b"], None);
-    let task = Task { task_index: 7, dt: 0.01, solver, seed: u64::MAX, tags, skipped };
+    let task = Task { task_index: 7, dt: 0.01, solver, seed: 1 << 63, tags, skipped };
     let new =
         draft(store).stream("s", ["x"]).parameter("task_index", 1).metadata("task_index", "1");
     new.parameters(&task).parameter("grid", 64).metadata("who", "me").start().unwrap();
@@ -208,7 +211,7 @@ fn rec8_parameters_of_a_task_are_typed_and_its_index_replaces_an_entry() {
     let expected = [
         ("dt", Parameter::F64(0.01)),
         ("grid", Parameter::I64(64)),
-        ("seed", Parameter::String(u64::MAX.to_string())),
+        ("seed", Parameter::F64(2f64.powi(63))),
         ("solver.adaptive", Parameter::Bool(true)),
         ("solver.name", Parameter::from("rk4")),
         ("tags.0", Parameter::from("a")),
@@ -228,6 +231,50 @@ fn rec8_parameters_of_a_task_are_typed_and_its_index_replaces_an_entry() {
     assert_eq!(found("dt < 0.1 and solver.name = 'rk4'"), ["run"]);
     assert_eq!(found("dt > 0"), ["other", "run"]);
     assert_eq!(found("task_index = 1"), Vec::<String>::new());
+}
+
+#[derive(serde::Serialize)]
+struct Seed {
+    seed: u64,
+}
+
+/// Are numbers of 64 bits and of this machine's width taken where they fit, and is an empty key told
+/// from none?
+#[test]
+fn rec8_whole_numbers_are_taken_exactly_and_an_empty_key_keeps_its_dot() {
+    use std::collections::BTreeMap;
+    let home = home();
+    let inner = |value: u64| BTreeMap::from([("b", value)]);
+    let nested = BTreeMap::from([("", inner(1)), ("a", inner(2))]);
+    let new = draft(&home.store).stream("s", ["x"]).parameters(&nested).parameter("b", 3u64);
+    new.parameter("n", 4usize).parameter("big", 3u64 << 62).start().unwrap();
+    let found = home.store.recording("run").unwrap().parameters().unwrap();
+    let expected = [
+        (".b", Parameter::I64(1)),
+        ("a.b", Parameter::I64(2)),
+        ("b", Parameter::I64(3)),
+        ("big", Parameter::F64(3.0 * 2f64.powi(62))),
+        ("n", Parameter::I64(4)),
+    ];
+    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// Is a schema that no footer should hold refused before anything is written?
+#[test]
+fn rec2_a_schema_above_a_mebibyte_is_refused() {
+    let home = home();
+    let of = |len: usize| {
+        let field = Field::new("x", FieldType::F64).describe("d".repeat(len));
+        home.store.record("run", &Schema::new(vec![field]).unwrap()).stream("s", ["x"])
+    };
+    let refused = of(1 << 20).start().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
+    assert_eq!(of(1 << 20).start_bulk().unwrap_err().kind(), ErrorKind::LimitExceeded);
+    assert_eq!(home.store.recordings(9).unwrap().len(), 0);
+    let run = of((1 << 20) - 200).start().unwrap();
+    run.append(0, 0, &X).unwrap();
+    run.complete().unwrap();
+    assert_eq!(iterations(&home.store, "s"), [0]);
 }
 
 /// Are names and units of both axes said once, with or without a physical time?
