@@ -382,3 +382,46 @@ fn rec50_a_late_follower_holds_a_bounded_part_of_the_journals() {
     // 16 MiB that wait, 2 MiB read ahead, and what one look takes.
     assert!((8 << 20..24 << 20).contains(&peak), "{peak}");
 }
+
+/// P9: does a record, or a value of a serde type, allocate more than its bytes justify?
+#[test]
+fn g22_hostile_records_and_values_allocate_a_small_multiple_of_them() {
+    use sealstone::codec;
+    use sealstone::format::column::row_payload;
+    use sealstone::recording::{Array, Field, FieldType, Schema, Value};
+    type Nested = Vec<Vec<(u64, String)>>;
+    let fields = vec![
+        Field::new("grid", FieldType::F32).ragged(3),
+        Field::new("bits", FieldType::Bool).ragged(1).nullable(),
+        Field::opaque::<Nested>("value").unwrap(),
+    ];
+    let schema = Schema::new(fields).unwrap();
+    let value: Nested = (0..20).map(|n| vec![(n, "text".repeat(n as usize)); 5]).collect();
+    let value = codec::encode_value("value", &value).unwrap();
+    let (grid, bits) = (vec![0.5f32; 6 * 40], vec![true; 500]);
+    let row = [
+        Value::from(Array::new(&[2, 3, 40], &grid)),
+        Value::from(Array::from(&bits[..])),
+        Value::Opaque(&value),
+    ];
+    let record = row_payload::encode(&schema, 1, None, &row);
+    let mut rng = Rng::new(9);
+    let (mut of_records, mut of_values) = (0, 0);
+    for _ in 0..2000 {
+        let bytes = hostile(&record, &mut rng);
+        // Values borrow their bytes: what is held is their places.
+        let peak = peak_of(|| {
+            let mut values = Vec::new();
+            let _ = row_payload::decode(&schema, &bytes, &mut values);
+        });
+        assert!(peak <= 8 << 10, "{peak} bytes for a record of {}", bytes.len());
+        of_records = of_records.max(peak);
+        let bytes = hostile(&value, &mut rng);
+        let peak = peak_of(|| drop(codec::decode_value::<Nested>("value", &bytes)));
+        // serde takes up to 1 MiB for a list ahead, for each level of lists.
+        let allowed = 24 * bytes.len() + (3 << 20);
+        assert!(peak <= allowed, "{peak} bytes for a value of {}", bytes.len());
+        of_values = of_values.max(peak);
+    }
+    println!("records took {of_records} bytes at most, values {of_values}");
+}

@@ -583,3 +583,50 @@ fn rec15_a_lower_iteration_is_refused_with_both_numbers() {
     assert_eq!(builder.finish().unwrap().rows, 2);
     assert!(builder.finish().is_err());
 }
+
+/// P9: are bytes that are no record, or no chunk, an error and nothing worse, whatever the schema, and
+/// does every record come back?
+#[test]
+fn g22_any_bytes_of_any_schema_decode_or_are_refused() {
+    use proptest::prelude::*;
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) };
+    let hostile = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
+    let noise = proptest::collection::vec(any::<u8>(), 0..300);
+    proptest!(config, |(seed in any::<u64>(), hostile in hostile, noise in noise)| {
+        let sample = sample(seed, 6);
+        let moments = sample.iterations.iter().zip(&sample.times);
+        for ((iteration, time), row) in moments.zip(&sample.rows) {
+            let row: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+            let bytes = row_payload::encode(&sample.schema, *iteration, *time, &row);
+            let mut values = Vec::new();
+            let decoded = row_payload::decode(&sample.schema, &bytes, &mut values).unwrap();
+            prop_assert_eq!(decoded, (*iteration, *time));
+            prop_assert!(values.iter().zip(&row).all(|(a, b)| a.same(b)));
+            let mut wrong = bytes.clone();
+            for (at, byte) in &hostile {
+                *at.get_mut(&mut wrong) = *byte;
+            }
+            for bytes in [&wrong[..], &noise, &bytes[..hostile[0].0.index(bytes.len())]] {
+                let mut values = Vec::new();
+                if row_payload::decode(&sample.schema, bytes, &mut values).is_ok() {
+                    // What decodes is a record of the schema.
+                    prop_assert!(sample.schema.check_row(&values).is_ok());
+                }
+            }
+        }
+        let content = encode(&sample);
+        let mut wrong = content.clone();
+        for (at, byte) in &hostile {
+            *at.get_mut(&mut wrong) = *byte;
+        }
+        for bytes in [&wrong[..], &noise] {
+            let Ok(chunk) = open(bytes) else { continue };
+            for field in 0..chunk.schema().fields().len() {
+                let rows = 0..chunk.rows();
+                if let Ok(column) = chunk.column(&mut reader(bytes), ColumnId::Field(field), rows) {
+                    prop_assert_eq!(column.len() as u64, chunk.rows());
+                }
+            }
+        }
+    });
+}

@@ -20,8 +20,8 @@ impl Recorder {
     ///
     /// # Errors
     /// `Invalid` for a state that lacks a value, or is before the last observation or the last record
-    /// of any stream; `Conflict` when the recording has ended; what the state
-    /// returned, with its source; as [`Recorder::barrier`].
+    /// of any stream; `Conflict` when the recording has ended; what the state returned, with its
+    /// source; `LimitExceeded` for a state above 1 GiB; as [`Recorder::barrier`].
     ///
     /// # Durability
     /// *Durable* when it returns: the state, and every record accepted before.
@@ -50,6 +50,9 @@ impl Recorder {
 
     /// From now on the newest `count` checkpoints stay when a new one is made; at least 1. One alone
     /// leaves nothing to fall back to when it is damaged.
+    ///
+    /// # Errors
+    /// `Invalid` from within an observation of the same recorder.
     pub fn keep_checkpoints(&self, count: usize) -> Result<()> {
         self.locked("checkpoint", |open| {
             open.checkpoints_kept = count.max(1);

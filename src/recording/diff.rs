@@ -273,7 +273,11 @@ impl Pair<'_> {
             let fields = self.one.schema().fields().iter();
             for (field, (a, b)) in fields.zip(one.columns.iter().zip(&other.columns)) {
                 let (a, b) = (a.get(at), b.get(at));
-                if !a.same(&b) {
+                let equal = match Protection::DiffBits.is_on() {
+                    true => a.same(&b),
+                    false => a == b,
+                };
+                if !equal {
                     let (element, values) = unequal(&a, &b);
                     let (stream, field) = (stream(), field.name.clone());
                     let found = Difference::Value { stream, iteration, field, element, values };

@@ -42,7 +42,8 @@ impl Recorder {
     /// due or not, and waits for room in each.
     ///
     /// # Errors
-    /// As there, and as [`Recorder::observe`].
+    /// As there, and as [`Recorder::observe`]. The recorder is gone then, and the recording stays
+    /// *running*: it goes on with [`Store::resume`](crate::Store::resume).
     ///
     /// # Durability
     /// As there.
@@ -58,7 +59,8 @@ impl Recorder {
     ///
     /// # Errors
     /// What stopped the writer, if something did; `Invalid` for a blank reason; as
-    /// [`Recorder::complete`].
+    /// [`Recorder::complete`]. The recorder is gone then, also for a blank reason, and the recording
+    /// stays *running*.
     ///
     /// # Durability
     /// All records and the end are durable when this returns.

@@ -29,7 +29,8 @@ impl Store {
     ///
     /// # Errors
     /// `NotFound`, `NoCheckpoint`; `Exists` when the name is taken; `Conflict` when `of` was moved
-    /// back meanwhile; `Damage` for unsealed records that do not decode.
+    /// back meanwhile; `Invalid` for a blank or overlong name; `Damage` for unsealed records that do not
+    /// decode; `ReadOnly`, `DiskFull`, with nothing changed.
     ///
     /// # Durability
     /// The fork is durable when this returns, or nothing of it is there.

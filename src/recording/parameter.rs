@@ -23,6 +23,7 @@ const ORDER_TEXT_BYTES: usize = 256;
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Parameter {
     /// A truth value.
     Bool(bool),

@@ -10,6 +10,7 @@ use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimKind, ClaimRow, Reading, RecordingNameRow, RecordingRow,
     ResourceKey, StreamRow, Write,
 };
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 impl Store {
@@ -94,7 +95,9 @@ pub(super) fn remove_rows(w: &mut Write, name: &str) -> Result<Vec<StreamId>> {
     let Some(RecordingNameRow { recording }) = w.remove(&name.to_owned())? else {
         return Ok(Vec::new());
     };
-    remove_parameters(w, recording)?;
+    if Protection::ParametersRemoved.is_on() {
+        remove_parameters(w, recording)?;
+    }
     w.remove::<ClaimRow>(&ResourceKey::of_recording(name))?;
     remove_events(w, recording)?;
     let range = (recording.0, CheckpointId(0))..=(recording.0, CheckpointId(u64::MAX));

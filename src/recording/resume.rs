@@ -46,6 +46,7 @@ pub struct Resume {
 
 /// A recording that goes on.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Resumed {
     /// Takes the records that follow.
     pub recorder: Recorder,
@@ -124,7 +125,7 @@ impl Resume {
     /// `NotFound`; `NoCheckpoint`; `Conflict` for a recording that ended, other settings than
     /// expected, or one that somebody else writes, who is named; `Invalid` for a stream of a
     /// predicate that was not given with [`Resume::expect`]; `Damage` for records that do not
-    /// decode. Nothing is changed then.
+    /// decode; `ReadOnly` where the store was opened to be read. Nothing is changed then.
     ///
     /// # Durability
     /// What it cut is gone for every reader, durably, when it returns.

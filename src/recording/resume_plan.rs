@@ -9,6 +9,7 @@ use crate::manifest::RecordingStatus;
 
 /// What a resume would cut from which stream. Made by `plan`, which writes nothing.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ResumePlan {
     /// The recording.
     pub recording: String,
@@ -30,6 +31,7 @@ pub struct ResumePlan {
 
 /// What would become of one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamPlan {
     /// Its name.
     pub name: String,

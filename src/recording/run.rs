@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::format::column::{Column, ColumnId, Value};
+use crate::protection::Protection;
 
 /// Decoded records that follow each other.
 #[derive(Debug)]
@@ -52,6 +53,9 @@ impl Stream {
 
 /// Where iterations stop growing: the position, the iteration there and the one before it.
 pub(super) fn not_growing(column: &Column, mut last: Option<i64>) -> Option<(usize, i64, i64)> {
+    if !Protection::IterationsGrow.is_on() {
+        return None;
+    }
     for (at, value) in column.iter().enumerate() {
         let Value::I64(iteration) = value else { continue };
         if let Some(last) = last.filter(|last| *last >= iteration) {

@@ -15,6 +15,7 @@ pub const QUARANTINE_HOLDER: &str = "quarantine";
 
 /// A stream whose unsealed records do not all decode.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Undecodable {
     /// Its position.
     pub position: usize,
@@ -82,6 +83,7 @@ pub(super) fn find(store: &Store, views: &[StreamView]) -> Result<Vec<Undecodabl
 
 /// What a resume set aside, and where its bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Quarantined {
     /// The lease that keeps it; retire it once it was looked at.
     pub lease: LeaseId,
@@ -93,6 +95,7 @@ pub struct Quarantined {
 
 /// One record that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SetAside {
     /// Its stream.
     pub stream: String,

@@ -183,3 +183,66 @@ fn rec46_a_bad_sector_is_a_gap_of_its_chunk() {
     assert_eq!((&gap.records, gap.iterations), (&(100..200), Some((100, 199))));
     assert_eq!(gap.cause.kind(), ErrorKind::Io, "{gap:?}");
 }
+
+/// What of reading, finding and comparing is not as it has to be.
+#[cfg(feature = "sim")]
+fn fault_of_reading() -> Option<&'static str> {
+    use sealstone::recording::{Field, Opaque, Schema};
+    let home = home();
+    let store = &home.store;
+    let schema = Schema::new(vec![Field::opaque::<(u8, u8)>("pair").unwrap()]).unwrap();
+    let new = store.record("opaque", &schema).stream("s", ["pair"]).parameter("dt", 1);
+    let recorder = new.start().unwrap();
+    let bytes = Opaque::encode(&(1u8, 2u8)).unwrap();
+    recorder.append(0, 1, &[Value::Opaque(&bytes)]).unwrap();
+    recorder.complete().unwrap();
+    let stream = store.recording("opaque").unwrap().stream("s").unwrap();
+    let right = stream.field("pair").unwrap().to_vec::<Opaque<(u8, u8)>>();
+    assert_eq!(right.unwrap(), [Opaque((1, 2))]);
+    let other = stream.field("pair").unwrap().to_vec::<Opaque<u16>>();
+    if other.err().map(|e| e.kind()) != Some(ErrorKind::TypeMismatch) {
+        return Some("another type was read");
+    }
+    store.retire_recording("opaque", "test").unwrap();
+    if store.catalogue().select("dt = 1").map_or(1, |selected| selected.looked_at) != 0 {
+        return Some("parameters were left");
+    }
+    for (name, zero) in [("plus", 0.0), ("minus", -0.0)] {
+        crate::made::bulk(store, name, 8 << 10, 0..10, |_| [zero, 1.0]);
+    }
+    if store.diff("plus", "minus").unwrap().is_empty() {
+        return Some("-0 was taken for 0");
+    }
+    drop(store.record("back", &pair()).stream("s", ["x", "y"]).start().unwrap());
+    for from in [0, 50] {
+        let iterations: Vec<i64> = (from..from + 100).collect();
+        publish(store, "back", chunk(&pair(), &iterations), &iterations);
+    }
+    let stream = store.recording("back").unwrap().stream("s").unwrap();
+    let mut records = stream.records(vec![0], 0..stream.rows(), 1 << 20);
+    let mut walk = || -> sealstone::Result<()> {
+        while records.advance()? {}
+        Ok(())
+    };
+    match walk() {
+        Ok(()) => Some("iterations went backwards"),
+        Err(_) => None,
+    }
+}
+
+/// (mutants) Is each protection of what is read, found and compared missed when it is gone?
+#[cfg(feature = "sim")]
+#[test]
+fn mutants_of_reading_are_caught() {
+    use sealstone::protection::{Protection, switch_off};
+    assert_eq!(fault_of_reading(), None);
+    for (protection, fault) in [
+        (Protection::OpaqueShape, "another type was read"),
+        (Protection::ParametersRemoved, "parameters were left"),
+        (Protection::DiffBits, "-0 was taken for 0"),
+        (Protection::IterationsGrow, "iterations went backwards"),
+    ] {
+        let _off = switch_off(protection);
+        assert_eq!(fault_of_reading(), Some(fault));
+    }
+}
