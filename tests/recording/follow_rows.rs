@@ -90,7 +90,9 @@ fn fenced() -> (Vec<String>, Vec<(i64, f64)>, Vec<(i64, f64)>) {
     gate.at_step(Step::OpenTakeOver, move || {
         let (run, follow, seen) = &mut *late.lock();
         let ticket = run.put(&[0]);
-        run.store.wait(&ticket, Level::Written).unwrap();
+        // It is told nothing; its frame is in the file all the same.
+        let fenced = run.store.wait(&ticket, Level::Written).unwrap_err();
+        assert_eq!(fenced.kind(), ErrorKind::Fenced);
         assert_eq!(names(&drain(follow, seen)), ["fine 1"]);
     });
     assert_eq!(two.take_over().unwrap(), [owner]);
