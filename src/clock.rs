@@ -1,4 +1,8 @@
 //! Time, from the two clocks of the machine. No clock decides order, ownership or survival.
+//!
+//! What is written and what is sampled takes its time from the disk (`vfs::Disk`), which a simulation
+//! drives. By the clock here go only waits of threads for one another, whose condition variables know
+//! no other: how long an observer waits for room in the queue.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

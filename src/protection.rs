@@ -87,6 +87,12 @@ protections! {
     BarrierSealsNothing = "barrier_seals_nothing",
     StreamsLetGo = "streams_let_go",
     EndedGrowsNot = "ended_grows_not",
+    SettingsCompared = "settings_compared",
+    StatusInClaim = "status_in_claim",
+    QuarantineFirst = "quarantine_first",
+    CheckpointFallBack = "checkpoint_fall_back",
+    HistoryBeforeComplete = "history_before_complete",
+    DroppedAtCursor = "dropped_at_cursor",
 }
 
 #[cfg(feature = "sim")]
@@ -95,7 +101,7 @@ mod switch {
     use std::cell::Cell;
 
     thread_local! {
-        static OFF: Cell<u64> = const { Cell::new(0) };
+        static OFF: Cell<u128> = const { Cell::new(0) };
     }
 
     /// Switches `protection` off on this thread until the guard is dropped.
@@ -109,7 +115,7 @@ mod switch {
     /// Restores the switches of its thread when dropped.
     #[derive(Debug)]
     pub struct SwitchedOff {
-        before: u64,
+        before: u128,
     }
 
     impl Drop for SwitchedOff {

@@ -75,6 +75,12 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::BarrierSealsNothing,
         Protection::StreamsLetGo,
         Protection::EndedGrowsNot,
+        Protection::SettingsCompared,
+        Protection::StatusInClaim,
+        Protection::QuarantineFirst,
+        Protection::CheckpointFallBack,
+        Protection::HistoryBeforeComplete,
+        Protection::DroppedAtCursor,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -50,7 +50,9 @@ pub struct CheckpointNote {
 }
 
 /// State up to this length lies in the row itself.
-const STATE_INLINE_BYTES_MAX: usize = 64 << 10;
+pub(crate) const STATE_INLINE_BYTES_MAX: usize = 64 << 10;
+/// How often checkpoints are looked for that go while they are read.
+const TRIES_MAX: usize = 64;
 
 impl Store {
     /// Makes everything accepted durable, then stores `state` with the end of each of `streams`.
@@ -149,31 +151,54 @@ impl Store {
         scope: u64,
         reads: &mut dyn FnMut(&Checkpoint) -> Result<()>,
     ) -> Result<Checkpoint> {
+        for _ in 1..TRIES_MAX {
+            match self.newest_that(scope, reads, true)? {
+                Some(checkpoint) => return Ok(checkpoint),
+                // Let go of since the look, as newer ones came: look again.
+                None => continue,
+            }
+        }
+        let found = self.newest_that(scope, reads, false)?;
+        found.ok_or_else(|| none_stands(scope))
+    }
+
+    /// The newest one that reads; none when one went meanwhile, if that is to be told.
+    fn newest_that(
+        &self,
+        scope: u64,
+        reads: &mut dyn FnMut(&Checkpoint) -> Result<()>,
+        tells_gone: bool,
+    ) -> Result<Option<Checkpoint>> {
         let mut passed_over: Vec<(CheckpointId, Error)> = Vec::new();
         for note in self.checkpoints(scope)?.iter().filter(|note| note.stands) {
             let read = match &note.damage {
                 Some(damage) => Err(damage.clone()),
                 None => self.checkpoint_of(scope, note.id),
             };
+            if read.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+                if tells_gone {
+                    return Ok(None);
+                }
+                continue;
+            }
             let read = read.and_then(|checkpoint| reads(&checkpoint).map(|()| checkpoint));
             match read {
                 Ok(mut checkpoint) => {
                     let told = passed_over.into_iter().map(|(id, e)| (id, e.to_string()));
                     checkpoint.passed_over = told.collect();
-                    return Ok(checkpoint);
+                    return Ok(Some(checkpoint));
                 }
-                Err(e) if e.kind() == ErrorKind::Damage => passed_over.push((note.id, e)),
-                // Retired since we looked: the next one is the newest.
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e)
+                    if e.kind() == ErrorKind::Damage && Protection::CheckpointFallBack.is_on() =>
+                {
+                    passed_over.push((note.id, e));
+                }
                 Err(e) => return Err(e),
             }
         }
         let place = format!("scope {scope}");
         match passed_over.into_iter().next() {
-            None => {
-                let cause = "there is no checkpoint of it that stands";
-                Err(Error::new(ErrorKind::NoCheckpoint, "resume", place, cause))
-            }
+            None => Err(none_stands(scope)),
             Some((id, e)) => {
                 let cause = format!("no checkpoint of it reads; the newest is {id}: {e}");
                 Err(Error::damage("resume", place, cause).with_source(e))
@@ -214,6 +239,11 @@ impl Store {
         }
         Ok(notes)
     }
+}
+
+fn none_stands(scope: u64) -> Error {
+    let cause = "there is no checkpoint of it that stands";
+    Error::new(ErrorKind::NoCheckpoint, "resume", format!("scope {scope}"), cause)
 }
 
 fn notes(rows: &impl Raw, scope: u64) -> Result<Vec<CheckpointNote>> {

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 
+use super::owner::the_living;
 use super::store::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, LeaseId, ObjectId, OwnerId};
@@ -74,7 +75,7 @@ impl Drop for Claim {
 
 /// Why `resource` is not ours: who holds it.
 pub(super) fn held_by(
-    w: &Write,
+    w: &impl Reading,
     operation: &'static str,
     resource: &ResourceKey,
     held: &ClaimRow,
@@ -157,6 +158,25 @@ impl Store {
                 }
                 (Err(e), _) => return Err(e),
             }
+        }
+    }
+
+    /// Who holds `resource` and lives, in words; of a reading store nobody is known.
+    ///
+    /// # Errors
+    /// `Damage` for a row that does not read.
+    pub(crate) fn holder_of(&self, resource: &ResourceKey) -> Result<Option<String>> {
+        let Some((me, _)) = self.owner() else { return Ok(None) };
+        let snapshot = self.snapshot()?;
+        let Some(held) = snapshot.get::<ClaimRow>(resource)? else { return Ok(None) };
+        // Where one process writes, what another one held is free.
+        let is_alive = held.owner == me
+            || (self.core().is_shared() && the_living(self.core())?.contains(&held.owner));
+        match is_alive {
+            true => {
+                held_by(&snapshot, "claim", resource, &held).map(|e| Some(e.cause().to_owned()))
+            }
+            false => Ok(None),
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Branch {
     pub shared_upto: Sequence,
     /// The rest, one chunk behind the other, each with the stream that it comes from.
     pub unsealed: Vec<ChunkBuild>,
+    /// Records that were left out before the cursor, those that unsealed ones tell of counted.
+    pub dropped: u64,
 }
 
 /// What the new streams are.
@@ -148,6 +150,7 @@ fn begin(
         sealed_upto: cursor.end,
         next_ordinal,
         cuts: Vec::new(),
+        dropped: branch.dropped,
         ..source
     };
     w.put(&stream, &row)?;

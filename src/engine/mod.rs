@@ -75,6 +75,7 @@ pub use crate::manifest::Compacted;
 pub use account::Accounts;
 pub use append::{Accepted, Append};
 pub use backup::{Backup, BackupOptions, BackupProgress};
+pub(crate) use checkpoint::STATE_INLINE_BYTES_MAX;
 pub use checkpoint::{Checkpoint, CheckpointNote};
 pub use claim::{Claim, ClaimHeld};
 pub use condition::{Attempt, Outcome};

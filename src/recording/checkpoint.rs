@@ -2,8 +2,8 @@
 
 use super::every::Moment;
 use super::observable::{Cell, Observable};
-use super::recorder::{Recorder, State};
-use super::restored::{At, encode};
+use super::recorder::Recorder;
+use super::restored::encode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{CHUNK_RAW_BYTES_MAX, RowEncoder};
 use crate::ids::{CheckpointId, StreamId};
@@ -15,6 +15,11 @@ pub const CHECKPOINTS_KEPT: usize = 2;
 impl Recorder {
     /// Stores the whole of `state`, every field of the recording's schema, and how far each stream
     /// is, so that a run can go on from here. Everything accepted before is made durable first.
+    ///
+    /// What the ring of a stream keeps is no part of it, as it is not recorded: a run that goes on from
+    /// here does not have it, and counts it among the records that were left out
+    /// ([`Stream::dropped`](super::Stream::dropped)), with those that were before. A run that goes on
+    /// here without a break keeps it, and may trigger it.
     ///
     /// The newest [`CHECKPOINTS_KEPT`] stay, or as many as [`Recorder::keep_checkpoints`] says.
     ///
@@ -42,7 +47,8 @@ impl Recorder {
             }
             let values = self.whole_state(now, &mut |name, to| state.field(name, to))?;
             let ids: Vec<StreamId> = open.streams.iter().map(|stream| stream.id).collect();
-            let bytes = encode(&self.schema, ends(open), &values)?;
+            let ends = open.streams.iter().map(|stream| stream.at()).collect();
+            let bytes = encode(&self.schema, ends, &values)?;
             let keep = open.checkpoints_kept;
             self.store.checkpoint_keeping(self.id.0, &ids, &bytes, keep)
         })
@@ -86,12 +92,4 @@ impl Recorder {
         }
         Ok(bytes)
     }
-}
-
-fn ends(open: &State) -> Vec<At> {
-    let at = |stream: &super::open_stream::OpenStream| At {
-        last: stream.tally.last(),
-        seen: stream.seen(),
-    };
-    open.streams.iter().map(at).collect()
 }

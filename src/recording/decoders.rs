@@ -19,6 +19,28 @@ type Put<S> = dyn Fn(&mut S, Value<'_>, &Place<'_>) -> Result<()> + Send + Sync;
 /// Whether values of a field can be decoded so, as far as that is known without them.
 type Check = fn(&Field) -> Result<()>;
 
+/// Whether a value is of the type that it is put as.
+type Fits = fn(Value<'_>, &Place<'_>) -> Result<()>;
+
+/// How the values of one field are decoded.
+struct Decoder<S> {
+    check: Check,
+    /// Of one that cannot refuse a value that fits; the caller's own code may refuse any.
+    fits: Option<Fits>,
+    put: Box<Put<S>>,
+}
+
+/// Which decoders are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// All of them.
+    All,
+    /// Those that may refuse a value; of the others it is known afterwards that they will not.
+    ThoseThatMayRefuse,
+    /// The others.
+    TheOthers,
+}
+
 /// Which value: named in errors.
 pub(super) struct Place<'a> {
     /// What holds the record.
@@ -47,7 +69,7 @@ impl fmt::Display for Place<'_> {
 /// # sealstone::Result::Ok(())
 /// ```
 pub struct Decoders<S> {
-    by_field: BTreeMap<String, (Check, Box<Put<S>>)>,
+    by_field: BTreeMap<String, Decoder<S>>,
 }
 
 impl<S> fmt::Debug for Decoders<S> {
@@ -78,18 +100,13 @@ impl<S> Decoders<S> {
         field: &str,
         set: impl Fn(&mut S, T) + Send + Sync + 'static,
     ) -> Result<Self> {
-        self.register(
-            field,
-            T::check,
-            Box::new(move |state, value, place| {
-                let taken = T::from_value(value).ok_or_else(|| {
-                    let cause = format!("it is {}, not {}", value.kind(), T::NAME);
-                    Error::new(ErrorKind::TypeMismatch, "decode", place, cause)
-                })?;
-                set(state, taken);
-                Ok(())
-            }),
-        )
+        let put = move |state: &mut S, value: Value<'_>, place: &Place<'_>| {
+            set(state, taken::<T>(value, place)?);
+            Ok(())
+        };
+        let fits: Fits = |value, place| taken::<T>(value, place).map(drop);
+        let decoder = Decoder { check: T::check, fits: Some(fits), put: Box::new(put) };
+        self.register(field, decoder)
     }
 
     /// Registers a decoder that may refuse a value; its error is kept as the source of ours.
@@ -101,24 +118,22 @@ impl<S> Decoders<S> {
         field: &str,
         decode: impl Fn(&mut S, Value<'_>) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Self> {
-        self.register(
-            field,
-            |_| Ok(()),
-            Box::new(move |state, value, place| {
-                decode(state, value).map_err(|e| {
-                    let cause = "its decoder refused the value";
-                    Error::invalid("decode", place, cause).with_source(e)
-                })
-            }),
-        )
+        let put = move |state: &mut S, value: Value<'_>, place: &Place<'_>| {
+            decode(state, value).map_err(|e| {
+                let cause = "its decoder refused the value";
+                Error::invalid("decode", place, cause).with_source(e)
+            })
+        };
+        let decoder = Decoder { check: |_| Ok(()), fits: None, put: Box::new(put) };
+        self.register(field, decoder)
     }
 
-    fn register(mut self, field: &str, check: Check, put: Box<Put<S>>) -> Result<Self> {
+    fn register(mut self, field: &str, decoder: Decoder<S>) -> Result<Self> {
         let refuse = |cause| Err(Error::invalid("decode", format!("field {field:?}"), cause));
         if field.trim().is_empty() {
             return refuse("the name of a decoder's field is empty");
         }
-        if self.by_field.insert(field.to_owned(), (check, put)).is_some() {
+        if self.by_field.insert(field.to_owned(), decoder).is_some() {
             return refuse("it has a decoder already");
         }
         Ok(self)
@@ -131,8 +146,8 @@ impl<S> Decoders<S> {
     /// type.
     pub fn check(&self, schema: &Schema) -> Result<()> {
         for field in schema.fields() {
-            if let Some((check, _)) = self.by_field.get(&field.name) {
-                check(field)?;
+            if let Some(decoder) = self.by_field.get(&field.name) {
+                (decoder.check)(field)?;
             }
         }
         let fields = schema.fields().iter().map(|field| field.name.as_str());
@@ -153,16 +168,25 @@ impl<S> Decoders<S> {
         self.check(schema)?;
         let fields = schema.fields().iter();
         let found = fields.enumerate().filter_map(|(at, field)| {
-            let (name, (_, put)) = self.by_field.get_key_value(&field.name)?;
-            Some((at, name.as_str(), &**put))
+            let (name, decoder) = self.by_field.get_key_value(&field.name)?;
+            Some((at, name.as_str(), decoder))
         });
         Ok(Bound { by_position: found.collect() })
     }
 }
 
+/// The value as a `T`.
+fn taken<T: Element>(value: Value<'_>, place: &Place<'_>) -> Result<T> {
+    let decoded = T::decode(value).map_err(|e| e.told_of("decode", place))?;
+    decoded.ok_or_else(|| {
+        let cause = format!("it is {}, not {}", value.kind(), T::NAME);
+        Error::new(ErrorKind::TypeMismatch, "decode", place, cause)
+    })
+}
+
 /// Decoders for the records of one schema.
 pub(super) struct Bound<'d, S> {
-    by_position: Vec<(usize, &'d str, &'d Put<S>)>,
+    by_position: Vec<(usize, &'d str, &'d Decoder<S>)>,
 }
 
 impl<S> Bound<'_, S> {
@@ -170,8 +194,8 @@ impl<S> Bound<'_, S> {
     /// what the record is of.
     ///
     /// # Errors
-    /// `TypeMismatch`, or `Invalid` for what a decoder of the caller refused, with its error as the
-    /// source; both name the record and the field.
+    /// `TypeMismatch`, `Damage` for bytes of a type that do not decode, or `Invalid` for what a
+    /// decoder of the caller refused, with its error as the source; all name the record and the field.
     pub(super) fn decode<'v>(
         &self,
         of: &str,
@@ -179,8 +203,37 @@ impl<S> Bound<'_, S> {
         value: impl Fn(usize) -> Value<'v>,
         state: &mut S,
     ) -> Result<()> {
-        for &(at, field, put) in &self.by_position {
-            put(state, value(at), &Place { of, iteration, field })?;
+        self.ask(Ask::All, of, iteration, value, state)
+    }
+
+    /// As [`Bound::decode`], in parts. That a value does not fit is told before anything is put.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn ask<'v>(
+        &self,
+        whom: Ask,
+        of: &str,
+        iteration: i64,
+        value: impl Fn(usize) -> Value<'v>,
+        state: &mut S,
+    ) -> Result<()> {
+        if whom == Ask::ThoseThatMayRefuse {
+            for &(at, field, decoder) in &self.by_position {
+                decoder
+                    .fits
+                    .map_or(Ok(()), |fits| fits(value(at), &Place { of, iteration, field }))?;
+            }
+        }
+        for &(at, field, decoder) in &self.by_position {
+            let is_asked = match whom {
+                Ask::All => true,
+                Ask::ThoseThatMayRefuse => decoder.fits.is_none(),
+                Ask::TheOthers => decoder.fits.is_some(),
+            };
+            if is_asked {
+                (decoder.put)(state, value(at), &Place { of, iteration, field })?;
+            }
         }
         Ok(())
     }

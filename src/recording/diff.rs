@@ -1,6 +1,7 @@
 //! Diff: where two recordings begin to differ. Chunks with the same digest are equal and are not
 //! read; all others are compared record by record, wherever chunks end in either.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::reader::Recording;
@@ -9,7 +10,7 @@ use super::stream::Stream;
 use crate::digest::Digest;
 use crate::engine::Store;
 use crate::error::Result;
-use crate::format::column::{Schema, Value};
+use crate::format::column::{Field, Schema, Value};
 use crate::manifest::{ChunkRow, ObjectRow, Reading};
 use crate::protection::Protection;
 
@@ -138,9 +139,14 @@ impl Recording {
             let stream = stream.name().to_owned();
             Difference::Stream { stream, is_in_first }
         };
+        let by_name = |streams: &[Stream]| -> BTreeMap<String, usize> {
+            let names = streams.iter().enumerate();
+            names.map(|(at, stream)| (stream.name().to_owned(), at)).collect()
+        };
+        let (ones_at, others_at) = (by_name(&ones), by_name(&others));
         let mut first: Option<(i64, Difference)> = None;
         for one in &ones {
-            let Some(other) = others.iter().find(|other| other.name() == one.name()) else {
+            let Some(other) = others_at.get(one.name()).and_then(|at| others.get(*at)) else {
                 diff.differences.push(only(one, true));
                 continue;
             };
@@ -156,7 +162,7 @@ impl Recording {
                 first = Some((iteration, found));
             }
         }
-        let names = |other: &&Stream| !ones.iter().any(|one| one.name() == other.name());
+        let names = |other: &&Stream| !ones_at.contains_key(other.name());
         diff.differences.extend(others.iter().filter(names).map(|other| only(other, false)));
         diff.differences.extend(first.map(|(_, difference)| difference));
         Ok(diff)
@@ -165,7 +171,15 @@ impl Recording {
 
 /// How two schemas differ, in words.
 pub(super) fn schemas(one: &Schema, other: &Schema) -> Option<String> {
-    if one == other {
+    // An opaque type that moved has another name, and the same values.
+    let is_same = |one: &Field, other: &Field| {
+        let print = |field: &Field| field.opaque.as_ref().map(|opaque| opaque.fingerprint);
+        let unnamed = |field: &Field| Field { opaque: None, ..field.clone() };
+        one == other || (print(one) == print(other) && unnamed(one) == unnamed(other))
+    };
+    let (fields, others) = (one.fields(), other.fields());
+    let are_same = || fields.iter().zip(others).all(|(one, other)| is_same(one, other));
+    if one.is_timed() == other.is_timed() && fields.len() == others.len() && are_same() {
         return None;
     }
     if one.is_timed() != other.is_timed() {
@@ -175,7 +189,7 @@ pub(super) fn schemas(one: &Schema, other: &Schema) -> Option<String> {
     for field in one.fields() {
         match other.position(&field.name).and_then(|at| other.fields().get(at)) {
             None => return Some(format!("only the first has a field {:?}", field.name)),
-            Some(found) if found != field => {
+            Some(found) if !is_same(found, field) => {
                 let (a, b) = (field.kind(), found.kind());
                 return Some(match a == b {
                     true => format!("field {:?} is described otherwise", field.name),

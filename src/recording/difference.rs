@@ -1,10 +1,13 @@
 //! What two descriptions of one recording differ in, in words. Only what changes the meaning of records
 //! counts: the time axis, the fields, the streams, and what each of them records.
 
+use std::collections::BTreeMap;
+
 use super::axis::TimeAxis;
 use super::every::Sampling;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Field, Schema};
+use crate::protection::Protection;
 
 /// What the records of a recording mean.
 #[derive(Debug, Clone)]
@@ -29,7 +32,7 @@ pub(super) struct StreamSettings {
 /// `Conflict`, with every difference.
 pub(super) fn check_same(name: &str, stored: &Settings, wanted: &Settings) -> Result<()> {
     let found = differences(stored, wanted);
-    if found.is_empty() {
+    if found.is_empty() || !Protection::SettingsCompared.is_on() {
         return Ok(());
     }
     let cause = format!("it was recorded otherwise: {}", found.join("; "));
@@ -40,24 +43,29 @@ fn differences(stored: &Settings, wanted: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     axes(&stored.axis, &wanted.axis, &mut found);
     fields("", &stored.schema, &wanted.schema, &mut found);
+    let by_name = |settings: &Settings| -> BTreeMap<String, usize> {
+        let names = settings.streams.iter().enumerate();
+        names.map(|(at, stream)| (stream.name.clone(), at)).collect()
+    };
     let names = |settings: &Settings| -> Vec<String> {
         settings.streams.iter().map(|stream| stream.name.clone()).collect()
     };
+    let (had_at, wants_at) = (by_name(stored), by_name(wanted));
     let (had, wants) = (names(stored), names(wanted));
-    for name in had.iter().filter(|name| !wants.contains(name)) {
+    for name in had.iter().filter(|name| !wants_at.contains_key(*name)) {
         found.push(format!("stream {name:?} is not asked for"));
     }
-    for name in wants.iter().filter(|name| !had.contains(name)) {
+    for name in wants.iter().filter(|name| !had_at.contains_key(*name)) {
         found.push(format!("it has no stream {name:?}"));
     }
-    let kept = |all: &[String], other: &[String]| -> Vec<String> {
-        all.iter().filter(|name| other.contains(name)).cloned().collect()
+    let kept = |all: &[String], other: &BTreeMap<String, usize>| -> Vec<String> {
+        all.iter().filter(|name| other.contains_key(*name)).cloned().collect()
     };
-    if kept(&had, &wants) != kept(&wants, &had) {
+    if kept(&had, &wants_at) != kept(&wants, &had_at) {
         found.push(format!("its streams are in the order {}", listed(&had)));
     }
     for stored in &stored.streams {
-        let Some(wanted) = wanted.streams.iter().find(|stream| stream.name == stored.name) else {
+        let Some(wanted) = wants_at.get(&stored.name).and_then(|at| wanted.streams.get(*at)) else {
             continue;
         };
         let of = format!("stream {:?}: ", stored.name);
@@ -94,21 +102,23 @@ fn fields(of: &str, stored: &Schema, wanted: &Schema, found: &mut Vec<String>) {
         let (was, now) = (text(stored.is_timed()), text(wanted.is_timed()));
         found.push(format!("its records {was}, those asked for {now}"));
     }
-    let named = |schema: &Schema, name: &str| -> Option<Field> {
-        schema.fields().iter().find(|field| field.name == name).cloned()
+    let by_name = |schema: &Schema| -> BTreeMap<String, Field> {
+        let fields = schema.fields().iter();
+        fields.map(|field| (field.name.clone(), field.clone())).collect()
     };
+    let (had, wants) = (by_name(stored), by_name(wanted));
     for field in stored.fields() {
-        match named(wanted, &field.name) {
+        match wants.get(&field.name) {
             None => found.push(format!("{of}field {:?} is not asked for", field.name)),
-            Some(other) if !is_same(field, &other) => {
-                let (was, now) = (form(field), form(&other));
+            Some(other) if !is_same(field, other) => {
+                let (was, now) = (form(field), form(other));
                 found.push(format!("{of}field {:?} is {was}, not {now}", field.name));
             }
             Some(_) => {}
         }
     }
     for field in wanted.fields() {
-        if named(stored, &field.name).is_none() {
+        if !had.contains_key(&field.name) {
             found.push(format!("{of}it has no field {:?}", field.name));
         }
     }
@@ -123,10 +133,13 @@ fn fields(of: &str, stored: &Schema, wanted: &Schema, found: &mut Vec<String>) {
     }
 }
 
-/// A description may be written better; all else says what the values are.
+/// A description may be written better, and an opaque type may move; all else says what the values
+/// are.
 fn is_same(stored: &Field, wanted: &Field) -> bool {
-    let parts =
-        |field: &Field| (field.ty, field.nullable, field.shape.clone(), field.opaque.clone());
+    let parts = |field: &Field| {
+        let print = field.opaque.as_ref().map(|opaque| opaque.fingerprint);
+        (field.ty, field.nullable, field.shape.clone(), print)
+    };
     parts(stored) == parts(wanted) && unit(stored) == unit(wanted)
 }
 

@@ -228,6 +228,11 @@ impl NewRecording {
         StreamAbout::new(sampling, &limits, options.overflow)
     }
 
+    /// What it says of itself.
+    pub(super) fn said(&self) -> Result<Vec<(String, String)>> {
+        self.check().map(|checked| checked.metadata)
+    }
+
     fn place(&self) -> String {
         format!("{:?}", self.name)
     }

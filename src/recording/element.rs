@@ -18,6 +18,15 @@ pub trait Element: Sized {
     /// The value, if it is of this type.
     fn from_value(value: Value<'_>) -> Option<Self>;
 
+    /// As [`Element::from_value`], where bytes that are of this type and do not decode are an error of
+    /// their own.
+    ///
+    /// # Errors
+    /// `Damage` for such bytes.
+    fn decode(value: Value<'_>) -> Result<Option<Self>> {
+        Ok(Self::from_value(value))
+    }
+
     /// Whether values of this field can be of this type, as far as the values do not say so.
     ///
     /// # Errors
@@ -63,6 +72,12 @@ impl<T: Element> Element for Option<T> {
         match value {
             Value::Missing => Some(None),
             value => T::from_value(value).map(Some),
+        }
+    }
+    fn decode(value: Value<'_>) -> Result<Option<Self>> {
+        match value {
+            Value::Missing => Ok(Some(None)),
+            value => Ok(T::decode(value)?.map(Some)),
         }
     }
     fn check(field: &Field) -> Result<()> {
@@ -194,9 +209,14 @@ impl<T: Serialize> Opaque<T> {
 impl<T: DeserializeOwned> Element for Opaque<T> {
     const NAME: &'static str = "a value of that type";
     fn from_value(value: Value<'_>) -> Option<Self> {
+        Self::decode(value).ok().flatten()
+    }
+    fn decode(value: Value<'_>) -> Result<Option<Self>> {
         match value {
-            Value::Opaque(bytes) => codec::decode_value("opaque value", bytes).ok().map(Self),
-            _ => None,
+            Value::Opaque(bytes) => {
+                codec::decode_value("opaque value", bytes).map(|value| Some(Self(value)))
+            }
+            _ => Ok(None),
         }
     }
     fn check(field: &Field) -> Result<()> {

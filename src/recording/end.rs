@@ -90,7 +90,7 @@ impl Recorder {
     fn end(&mut self, status: RecordingStatus) -> Result<()> {
         self.leave_rings()?;
         self.seal()?;
-        if status == RecordingStatus::Complete {
+        if status == RecordingStatus::Complete && Protection::HistoryBeforeComplete.is_on() {
             self.history.check(&self.store, &self.name)?;
         }
         let dropped = self.dropped()?;

@@ -87,7 +87,9 @@ impl<'s> FieldRead<'s> {
         let mut values = Vec::new();
         this.each_column(&mut |column| {
             for value in column.iter() {
-                values.push(T::from_value(value).ok_or_else(|| {
+                let decoded = T::decode(value)
+                    .map_err(|e| e.told_of("read", format!("{name} record {row}")))?;
+                values.push(decoded.ok_or_else(|| {
                     let cause = format!("record {row} is {}, not {}", value.kind(), T::NAME);
                     Error::invalid("read", &name, cause)
                 })?);

@@ -29,7 +29,7 @@ pub(super) fn at_end(
         let (iteration, time) = row_payload::decode(&schema, &bytes, &mut values)?;
         let field_and_value = watched.and_then(|at| schema.fields().get(at).zip(values.get(at)));
         let seen = field_and_value.map(|(field, value)| digest_of(field, value).0);
-        return Ok(At { last: Some((iteration, time)), seen });
+        return Ok(At { last: Some((iteration, time)), seen, ..At::default() });
     }
     let whole = last_chunk(store, view)?
         .filter(|chunk| chunk.rows == chunk.rows_written && chunk.first.0 + chunk.rows == end.0);
@@ -37,7 +37,7 @@ pub(super) fn at_end(
         && let Some((_, iteration)) = chunk.iterations
     {
         let time = chunk.times.map(|(_, last)| f64::from_bits(last));
-        return Ok(At { last: Some((iteration, time)), seen: None });
+        return Ok(At { last: Some((iteration, time)), ..At::default() });
     }
     let stream = whole_stream(store, view)?;
     let iteration = stream.iteration().rows(row..row + 1).to_column()?;
@@ -57,5 +57,5 @@ pub(super) fn at_end(
         let column = stream.field(&field.name)?.rows(row..row + 1).to_column()?;
         seen = Some(digest_of(field, &column.get(0)).0);
     }
-    Ok(At { last: Some((iteration, time)), seen })
+    Ok(At { last: Some((iteration, time)), seen, ..At::default() })
 }

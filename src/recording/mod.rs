@@ -55,6 +55,7 @@ mod history;
 mod import;
 mod lane;
 mod last_record;
+mod left_out;
 #[cfg(feature = "interop")]
 mod left_over;
 mod lenient;
@@ -113,6 +114,7 @@ pub use export::{ExportOptions, Exported};
 pub use field::{Columns, FieldRead};
 pub use follow::{Follow, PausedFollow};
 pub use followed::{Followed, FollowedRecord};
+pub use fork::ForkedRecording;
 #[cfg(feature = "interop")]
 pub use import::{Import, ImportOptions, Imported, Progress, ROWS_STREAM, import_dry_run};
 pub use lenient::{Gap, Readable};

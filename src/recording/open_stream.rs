@@ -30,6 +30,8 @@ pub(super) struct OpenStream {
     pub ring: Ring,
     /// How many records were dropped since the last that was recorded.
     pub dropped: u64,
+    /// How many were dropped before and since, over all of it.
+    pub dropped_in_all: u64,
     /// What the last record saw of the watched field.
     seen: Option<Digest>,
     /// When the last record was taken, by the disk's monotonic clock.
@@ -64,6 +66,7 @@ impl OpenStream {
             overflow: Overflow::default(),
             ring: Ring::default(),
             dropped: 0,
+            dropped_in_all: 0,
             seen: None,
             taken_nanos: None,
         }
@@ -79,6 +82,7 @@ impl OpenStream {
     pub fn prime(&mut self, store: &Store, at: At) -> Result<Vec<Span>> {
         let end = store.tail_end(self.id)?;
         self.seen = at.seen.map(Digest);
+        self.dropped_in_all = at.dropped;
         self.tally = Tally::new(end.sealed_upto.0, at.last);
         let mut full = Vec::new();
         for payload in store.tail_payloads(self.id, end.sealed_upto.0..end.next.0)? {
@@ -88,12 +92,18 @@ impl OpenStream {
                 .map_err(|e| e.told_of("resume", format!("stream {:?}", self.name)))?;
             full.extend(self.tally.add(&self.limits, counted));
         }
+        // What a ring kept and was lost lies behind the records that there are.
+        self.tally.follow(at.last);
         Ok(full)
     }
 
-    /// Names what the last record saw of the watched field.
-    pub fn seen(&self) -> Option<[u8; 32]> {
-        self.seen.map(|digest| digest.0)
+    /// Where it is. What its ring keeps is counted as left out: whoever goes on from here does not
+    /// have it.
+    pub fn at(&self) -> At {
+        let kept = self.ring.len() as u64;
+        let dropped = if Protection::DropCounted.is_on() { kept } else { 0 };
+        let dropped = self.dropped_in_all.saturating_add(dropped);
+        At { last: self.last(), seen: self.seen.map(|digest| digest.0), dropped }
     }
 
     /// Whether it records the observation at `now`.
@@ -157,6 +167,7 @@ impl OpenStream {
     pub fn leave_out(&mut self, records: u64) {
         if Protection::DropCounted.is_on() {
             self.dropped = self.dropped.saturating_add(records);
+            self.dropped_in_all = self.dropped_in_all.saturating_add(records);
         }
     }
 

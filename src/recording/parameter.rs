@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
@@ -222,8 +223,13 @@ pub(super) fn index_parameters(
 /// As [`Write::put`].
 pub(super) fn copy_parameters(w: &mut Write<'_>, from: RecordingId, to: RecordingId) -> Result<()> {
     let first = ParameterKey { recording: from, name: String::new() };
-    let behind = ParameterKey { recording: RecordingId(from.0 + 1), name: String::new() };
-    for (key, row) in w.list::<ParameterRow>(first..behind, usize::MAX)? {
+    let behind = match from.0.checked_add(1) {
+        Some(next) => {
+            Bound::Excluded(ParameterKey { recording: RecordingId(next), name: String::new() })
+        }
+        None => Bound::Unbounded,
+    };
+    for (key, row) in w.list::<ParameterRow>((Bound::Included(first), behind), usize::MAX)? {
         w.put(&ParameterKey { recording: to, ..key }, &row)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A state as a checkpoint kept it, given back value by value.
 
-use super::decoders::Decoders;
+use super::decoders::{Ask, Decoders};
 use super::element::Element;
 use crate::codec;
 use crate::digest::Digest;
@@ -11,7 +11,11 @@ use crate::ids::CheckpointId;
 use serde::{Deserialize, Serialize};
 
 /// The version of [`Head`].
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// The bytes of a head without the streams: version, schema, how many there are.
+const HEAD_BYTES: usize = 2 + 32 + 8;
+/// The least and the most bytes of an [`At`].
+const AT_BYTES: [usize; 2] = [1 + 1 + 8, (1 + 8 + 1 + 8) + (1 + 32) + 8];
 /// The longest head: what every stream's end takes in a recording of very many of them.
 const HEAD_BYTES_MAX: usize = 64 << 20;
 
@@ -30,6 +34,9 @@ pub(super) struct At {
     pub last: Option<(i64, Option<f64>)>,
     /// Names what its last record saw of its watched field, where it records changes.
     pub seen: Option<[u8; 32]>,
+    /// How many of its records were left out by then, over all of it: see
+    /// [`Stream::dropped`](super::Stream::dropped).
+    pub dropped: u64,
 }
 
 /// A state, encoded: the head's length, the head, the values of all fields as one record.
@@ -85,6 +92,14 @@ impl Restored {
             let place = format!("checkpoint {checkpoint}");
             return Err(Error::new(ErrorKind::NewerFormat, "resume", place, cause));
         }
+        if version < VERSION {
+            return Err(wrong("its state is of a form that no release wrote"));
+        }
+        // P9: decoded it takes more memory than its bytes do, so that these are compared first.
+        let [least, most] = AT_BYTES.map(|of| of.saturating_mul(stream_count) + HEAD_BYTES);
+        if !(least..=most).contains(&len) {
+            return Err(wrong("it does not cover the streams of the recording"));
+        }
         let head: Head = codec::decode("checkpoint", head)
             .map_err(|e| wrong("the head of its state does not decode").with_source(e))?;
         if head.schema != Digest::of(&schema.to_bytes()?).0 {
@@ -112,6 +127,11 @@ impl Restored {
 
     pub(super) fn note_passed_over(&mut self, passed_over: Vec<(CheckpointId, String)>) {
         self.passed_over = passed_over;
+    }
+
+    /// The bytes that it was read from.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.payload
     }
 
     /// Where each stream was.
@@ -165,26 +185,39 @@ impl Restored {
     /// The value of a field as a Rust value; an `Option` where it may be missing.
     ///
     /// # Errors
-    /// `NotFound` for a field that the recording does not have; `TypeMismatch`.
+    /// `NotFound` for a field that the recording does not have; `TypeMismatch`, also for an opaque
+    /// field of another type; `Damage` for bytes of its type that do not decode.
     pub fn get<T: Element>(&self, field: &str) -> Result<T> {
         let value = self.value(field)?;
+        let place = || format!("field {field:?}");
+        if let Some(field) = self.schema.position(field).and_then(|at| self.schema.fields().get(at))
+        {
+            T::check(field).map_err(|e| e.told_of("resume", place()))?;
+        }
         let found = value.field_type().map_or("missing", |ty| ty.name());
-        T::from_value(value).ok_or_else(|| {
+        T::decode(value).map_err(|e| e.told_of("resume", place()))?.ok_or_else(|| {
             let cause = format!("it is {found}, not {}", T::NAME);
-            Error::new(ErrorKind::TypeMismatch, "resume", format!("field {field:?}"), cause)
+            Error::new(ErrorKind::TypeMismatch, "resume", place(), cause)
         })
     }
 
     /// Puts the value of every field into `state`.
     ///
     /// # Errors
-    /// `Invalid` when a field has no decoder, before anything is put, or when a decoder refuses its
-    /// value; `TypeMismatch`.
+    /// `Invalid` when a field has no decoder, `TypeMismatch`, and `Damage` for bytes of a type that do
+    /// not decode, all before anything is put; `Invalid` when a decoder of the caller refuses its value:
+    /// those before it have put theirs then.
     pub fn put_into<S>(&self, decoders: &Decoders<S>, state: &mut S) -> Result<()> {
+        self.ask(Ask::ThoseThatMayRefuse, decoders, state)?;
+        self.ask(Ask::TheOthers, decoders, state)
+    }
+
+    /// A part of [`Restored::put_into`].
+    pub(super) fn ask<S>(&self, whom: Ask, decoders: &Decoders<S>, state: &mut S) -> Result<()> {
         let bound = decoders.bind(&self.schema)?;
         let values = self.values()?;
         let value = |at: usize| values.get(at).copied().unwrap_or(Value::Missing);
-        bound.decode(&format!("checkpoint {}", self.checkpoint), self.iteration, value, state)
+        bound.ask(whom, &format!("checkpoint {}", self.checkpoint), self.iteration, value, state)
     }
 
     fn values(&self) -> Result<Vec<Value<'_>>> {
@@ -211,7 +244,7 @@ mod tests {
         let schema_of = schema("x");
         let values = [Value::F64(-0.0), Value::String("é")];
         let row = row_payload::encode(&schema_of, 7, None, &values);
-        let at = At { last: Some((6, None)), seen: Some([3; 32]) };
+        let at = At { last: Some((6, None)), seen: Some([3; 32]), dropped: 7 };
         let bytes = encode(&schema_of, vec![at.clone(), At::default()], &row).unwrap();
         let decode = |schema: &Schema, streams, bytes: &[u8]| {
             Restored::decode(CheckpointId(4), schema, streams, bytes.to_vec())
@@ -232,5 +265,68 @@ mod tests {
         let mut newer = bytes;
         newer[4] = 9;
         assert_eq!(decode(&schema_of, 2, &newer).unwrap_err().kind(), ErrorKind::NewerFormat);
+        newer[4] = 1;
+        assert_eq!(decode(&schema_of, 2, &newer).unwrap_err().kind(), ErrorKind::Damage);
+    }
+
+    /// Is a head of many streams refused by its length, before it takes memory; and is one of the
+    /// least and of the most bytes not?
+    #[test]
+    fn rec37_a_head_is_compared_by_its_length_first() {
+        let schema_of = schema("x");
+        let row = row_payload::encode(&schema_of, 7, None, &[Value::F64(1.0), Value::String("")]);
+        let full = At { last: Some((6, Some(1.0))), seen: Some([3; 32]), dropped: 7 };
+        let decode = |at: &At, count: usize, wanted: usize| {
+            let bytes = encode(&schema_of, vec![at.clone(); count], &row).unwrap();
+            Restored::decode(CheckpointId(4), &schema_of, wanted, bytes)
+        };
+        for count in [0, 1, 300] {
+            for at in [At::default(), full.clone()] {
+                assert_eq!(decode(&at, count, count).unwrap().streams().len(), count);
+            }
+        }
+        // What does not decode any more, and is refused by its length alone.
+        let mut many = encode(&schema_of, vec![At::default(); 1 << 16], &row).unwrap();
+        many[4 + 40] = 0xff;
+        let refused = Restored::decode(CheckpointId(4), &schema_of, 2, many).unwrap_err();
+        assert!(refused.cause().contains("cover the streams"), "{refused}");
+    }
+
+    /// Is an opaque value given back as its own type alone, and told to be damaged where its bytes do not
+    /// decode?
+    #[test]
+    fn rec38_an_opaque_value_comes_back_as_its_own_type_or_not_at_all() {
+        use super::super::element::Opaque;
+        let fields = vec![Field::opaque::<(u32, u32)>("o").unwrap().nullable()];
+        let schema = Schema::new(fields).unwrap();
+        let restored = |value: Value<'_>| {
+            let row = row_payload::encode(&schema, 7, None, &[value]);
+            let bytes = encode(&schema, vec![At::default()], &row).unwrap();
+            Restored::decode(CheckpointId(4), &schema, 1, bytes).unwrap()
+        };
+        let bytes = Opaque::encode(&(1u32, 2u32)).unwrap();
+        let whole = restored(Value::Opaque(&bytes));
+        assert_eq!(whole.get::<Opaque<(u32, u32)>>("o").unwrap().0, (1, 2));
+        let other = whole.get::<Opaque<u64>>("o").unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::TypeMismatch, "{other}");
+        assert_eq!(
+            whole.get::<Option<Opaque<u64>>>("o").unwrap_err().kind(),
+            ErrorKind::TypeMismatch
+        );
+        let cut = restored(Value::Opaque(&bytes[..5]));
+        let refused = cut.get::<Opaque<(u32, u32)>>("o").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Damage, "{refused}");
+        assert!(refused.to_string().contains("\"o\""), "{refused}");
+        let maybe = cut.get::<Option<Opaque<(u32, u32)>>>("o").unwrap_err();
+        assert_eq!(maybe.kind(), ErrorKind::Damage);
+        let decoders = Decoders::new()
+            .field("o", |to: &mut (u32, u32), o: Option<Opaque<(u32, u32)>>| to.0 = o.unwrap().0.0)
+            .unwrap();
+        let mut to = (0, 0);
+        assert_eq!(cut.put_into(&decoders, &mut to).unwrap_err().kind(), ErrorKind::Damage);
+        whole.put_into(&decoders, &mut to).unwrap();
+        assert_eq!(to, (1, 0));
+        let missing = restored(Value::Missing).get::<Option<Opaque<(u32, u32)>>>("o").unwrap();
+        assert_eq!(missing, None);
     }
 }

@@ -9,19 +9,20 @@
 
 use super::about::{RecordingAbout, StreamAbout};
 use super::batch::Batch;
-use super::decoders::Decoders;
+use super::decoders::{Ask, Decoders};
 use super::difference::{Settings, StreamSettings, check_same};
 use super::draft::NewRecording;
 use super::every::{Every, Sampling};
 use super::history::History;
 use super::last_record::at_end;
+use super::left_out::left_out;
 use super::open_stream::OpenStream;
 use super::recorder::Recorder;
 use super::restored::{At, Restored};
 use super::resume_from::{ResumeFrom, Target, find};
 use super::resume_plan::ResumePlan;
 use super::status::give_up;
-use super::undecodable::{Quarantined, quarantine};
+use super::undecodable::{Quarantined, Undecodable, quarantine, take_back};
 use crate::engine::{Claim, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::Schema;
@@ -29,6 +30,7 @@ use crate::ids::RecordingId;
 use crate::manifest::{
     ClaimKind, Cursor, Reading, RecordingRow, RecordingStatus, ResourceKey, StreamRow, Write,
 };
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// How a recording is gone on with: `store.resume(name).start()?`.
@@ -82,8 +84,9 @@ impl Resume {
     }
 
     /// What the caller takes the recording to be: it is refused where time axis, fields, streams or
-    /// what they record differ. Where chunks end and what a stream does when the queue is full may
-    /// differ, and is as given here from now on.
+    /// what they record differ. Where chunks end, and what streams do when the queue is full, may
+    /// differ, and are as given here from now on; so is metadata, which takes the place of that of the
+    /// same key. Parameters are not compared, and stay.
     pub fn expect(mut self, settings: &NewRecording) -> Self {
         self.expected = Some(settings.clone());
         self
@@ -95,7 +98,9 @@ impl Resume {
         self
     }
 
-    /// Goes on before records that do not decode; their bytes are kept.
+    /// Goes on before records that do not decode; their bytes are kept, with those of all unsealed
+    /// records that were observed with them or later. What was sealed stays: a stream may then end at a
+    /// later iteration than the others, and the run goes on behind that.
     pub fn set_aside(mut self) -> Self {
         self.sets_aside = true;
         self
@@ -108,14 +113,37 @@ impl Resume {
         self
     }
 
-    /// What would be cut from which stream. Nothing is written.
+    /// What would be cut from which stream, and why [`Resume::start`] would refuse, if it would.
+    /// Nothing is written.
     ///
     /// # Errors
     /// `NotFound`; `NoCheckpoint`; `Conflict` for other settings than expected; `Damage`.
     pub fn plan(&self) -> Result<ResumePlan> {
         let (_, row) = find(&self.store, &self.name)?;
         self.check_settings(&row)?;
-        Ok(Target::of(&self.store, &self.name, self.from)?.plan(&self.store))
+        let target = Target::of(&self.store, &self.name, self.from)?;
+        let refused = self.refused(&target)?;
+        Ok(target.plan(&self.store, refused))
+    }
+
+    /// Why it would be refused, as far as that is known without doing it.
+    fn refused(&self, target: &Target) -> Result<Vec<String>> {
+        let mut refused = Vec::new();
+        if self.store.owner().is_none() {
+            refused.push("the store is opened to read only".to_owned());
+        }
+        if let Some(holder) = self.store.holder_of(&ResourceKey::of_recording(&self.name))? {
+            refused.push(format!("another writer has it, {holder}"));
+        }
+        refused.extend(self.check_status(&target.row).err().map(|e| e.cause().to_owned()));
+        if let Err(e) = self.everys(&target.row) {
+            refused.push(format!("{}: {}", e.place(), e.cause()));
+        }
+        if let Some(bad) = target.undecodable.first().filter(|_| !self.sets_aside) {
+            let Undecodable { stream, first, .. } = bad;
+            refused.push(format!("stream {stream:?} record {first} does not decode"));
+        }
+        Ok(refused)
     }
 
     /// Goes on. Every stream is moved back to where it goes on, in one transaction; the next
@@ -127,6 +155,9 @@ impl Resume {
     /// predicate that was not given with [`Resume::expect`]; `Damage` for records that do not
     /// decode; `ReadOnly` where the store was opened to be read. Nothing is changed then.
     ///
+    /// Each stream counts as left out ([`Stream::dropped`](super::Stream::dropped)) what it did where
+    /// the run goes on, and not what was left out behind that.
+    ///
     /// # Durability
     /// What it cut is gone for every reader, durably, when it returns.
     pub fn start(self) -> Result<Resumed> {
@@ -136,18 +167,29 @@ impl Resume {
     /// As [`Resume::start`], with the state of the checkpoint put into `state`.
     ///
     /// # Errors
-    /// As there; `Invalid` when a field has no decoder, or a decoder refuses its value;
-    /// `TypeMismatch`. Nothing is changed then.
+    /// As there; `Invalid` when a field has no decoder, or a decoder refuses its value, and from
+    /// [`ResumeFrom::Tail`], where there is no state; `TypeMismatch`; `Damage` for bytes of a type that
+    /// do not decode. Nothing is changed then, neither the recording nor `state`: but what decoders of
+    /// [`Decoders::field_with`] put there, as they are asked before anything is cut.
     ///
     /// # Durability
     /// As there.
     pub fn start_into<S>(self, decoders: &Decoders<S>, state: &mut S) -> Result<Resumed> {
         let (_, row) = find(&self.store, &self.name)?;
         decoders.check(&Schema::from_bytes(&row.schema)?)?;
-        self.start_if(|target| match &target.restored {
-            Some(restored) => restored.put_into(decoders, state),
+        if self.from == ResumeFrom::Tail {
+            let cause = "from its end there is no state to put anywhere: use start";
+            return Err(Error::invalid("resume", format!("{:?}", self.name), cause));
+        }
+        let resumed = self.start_if(|target| match &target.restored {
+            Some(restored) => restored.ask(Ask::ThoseThatMayRefuse, decoders, state),
             None => Ok(()),
-        })
+        })?;
+        // They said that they will not refuse: from here on nothing fails.
+        if let Some(restored) = &resumed.state {
+            restored.ask(Ask::TheOthers, decoders, state)?;
+        }
+        Ok(resumed)
     }
 
     fn start_if(self, accepts: impl FnOnce(&Target) -> Result<()>) -> Result<Resumed> {
@@ -158,7 +200,6 @@ impl Resume {
 
     fn started(self, accepts: impl FnOnce(&Target) -> Result<()>) -> Result<Resumed> {
         let (recording, row) = find(&self.store, &self.name)?;
-        self.check_status(&row)?;
         let everys = self.everys(&row)?;
         self.check_settings(&row)?;
         let claim = self.claim(recording)?;
@@ -166,21 +207,43 @@ impl Resume {
         // Nobody else moves it from here on.
         let target = Target::of(&self.store, &self.name, self.from)?;
         accepts(&target)?;
-        let plan = target.plan(&self.store);
-        let mut quarantined = None;
-        if let Some(bad) = target.undecodable.first() {
-            if !self.sets_aside {
-                return Err(bad.error("resume", &self.name));
-            }
-            quarantined =
-                Some(quarantine(&self.store, &self.name, &target.views, &target.cursors)?);
+        let plan = target.plan(&self.store, Vec::new());
+        if let Some(bad) = target.undecodable.first().filter(|_| !self.sets_aside) {
+            return Err(bad.error("resume", &self.name));
         }
-        let ats = ats(&self.store, &target, &everys)?;
+        let left_out = left_out(&self.store, &target)?;
+        let mut ats = ats(&self.store, &target, &everys)?;
+        ats.iter_mut().zip(&left_out).for_each(|(at, (dropped, _))| at.dropped = *dropped);
         let history = History::of(&target, self.reads_history);
-        self.move_back(&target)?;
+        let quarantined = self.set_aside_and_move_back(&target, &left_out)?;
         self.store.reopened(&target.row.streams)?;
         let recorder = self.open(&target, claim, everys, ats, history)?;
         Ok(Resumed { recorder, state: target.restored, plan, quarantined })
+    }
+
+    /// REC35: what is cut is kept before it is cut.
+    fn set_aside_and_move_back(
+        &self,
+        target: &Target,
+        left_out: &[(u64, u64)],
+    ) -> Result<Option<Quarantined>> {
+        let keep = || match target.undecodable.is_empty() {
+            true => Ok(None),
+            false => quarantine(&self.store, &self.name, &target.views, &target.cursors).map(Some),
+        };
+        if !Protection::QuarantineFirst.is_on() {
+            self.move_back(target, left_out)?;
+            return keep();
+        }
+        let kept = keep()?;
+        let moved = self.move_back(target, left_out);
+        if let (Err(e), Some(kept)) = (&moved, &kept)
+            && e.kind() != ErrorKind::OutcomeUnknown
+        {
+            // Nothing was cut, so nothing is to be kept.
+            let _ = take_back(&self.store, kept);
+        }
+        moved.map(|()| kept)
     }
 
     fn check_status(&self, row: &RecordingRow) -> Result<()> {
@@ -222,7 +285,9 @@ impl Resume {
         let check = |w: &mut Write| {
             let row = w.get::<RecordingRow>(&recording)?;
             match row.filter(|row| row.name == self.name) {
-                Some(row) => self.check_status(&row),
+                // REC32: decided where the claim is taken, or it may end in between.
+                Some(row) if Protection::StatusInClaim.is_on() => self.check_status(&row),
+                Some(_) => Ok(()),
                 None => {
                     let cause = "it was retired meanwhile";
                     let place = format!("{:?}", self.name);
@@ -242,21 +307,27 @@ impl Resume {
 
     /// REC39: every stream that is beyond its cursor goes back, with whatever else changes, in ONE
     /// transaction.
-    fn move_back(&self, target: &Target) -> Result<()> {
+    fn move_back(&self, target: &Target, left_out: &[(u64, u64)]) -> Result<()> {
         let ends = target.views.iter().zip(&target.cursors);
         let back: Vec<Cursor> = ends
             .filter(|(view, cursor)| view.rows() > cursor.end.0)
             .map(|(_, cursor)| *cursor)
             .collect();
         let limits = self.new_limits(target)?;
-        let is_ended = target.row.status != RecordingStatus::Running;
-        if back.is_empty() && limits.is_empty() && !is_ended {
+        let said = self.new_metadata(&target.row)?;
+        let counts = target.views.iter().zip(left_out).map(|(view, (dropped, told))| {
+            (view.stream, dropped.saturating_sub(*told), view.row.dropped)
+        });
+        let counts: Vec<_> = counts.filter(|(_, new, old)| new != old).collect();
+        let is_as_it_was = target.row.status == RecordingStatus::Running && said.is_none();
+        if back.is_empty() && limits.is_empty() && counts.is_empty() && is_as_it_was {
             return Ok(());
         }
         self.store.rewind_with(&back, |w| {
-            if is_ended {
+            if !is_as_it_was {
                 let mut row = w.require::<RecordingRow>(&target.recording)?;
                 row.status = RecordingStatus::Running;
+                row.metadata = said.unwrap_or(row.metadata);
                 w.put(&target.recording, &row)?;
             }
             for (stream, about) in &limits {
@@ -264,8 +335,28 @@ impl Resume {
                 row.about = about.to_bytes()?;
                 w.put(stream, &row)?;
             }
+            for (stream, dropped, _) in &counts {
+                let mut row = w.require::<StreamRow>(stream)?;
+                row.dropped = *dropped;
+                w.put(stream, &row)?;
+            }
             Ok(())
         })
+    }
+
+    /// What is said of it from now on, where that is something else.
+    fn new_metadata(&self, row: &RecordingRow) -> Result<Option<Vec<(String, String)>>> {
+        let Some(expected) = &self.expected else { return Ok(None) };
+        let given = expected.said()?;
+        let mut said = row.metadata.clone();
+        said.retain(|(key, _)| given.iter().all(|(given, _)| given != key));
+        said.extend(given);
+        let sorted = |all: &[(String, String)]| {
+            let mut all = all.to_vec();
+            all.sort();
+            all
+        };
+        Ok(Some(said).filter(|said| sorted(said) != sorted(&row.metadata)))
     }
 
     /// Streams whose chunks end elsewhere from now on.
@@ -290,7 +381,8 @@ impl Resume {
         history: History,
     ) -> Result<Recorder> {
         let schema = Schema::from_bytes(&target.row.schema)?;
-        let chunks: u64 = target.views.iter().map(|view| view.row.next_ordinal.0).sum();
+        let chunks = target.views.iter().map(|view| view.row.next_ordinal.0);
+        let chunks = chunks.fold(0, u64::saturating_add);
         let (mut streams, mut batch) =
             (Vec::with_capacity(ats.len()), Batch::behind(chunks as usize));
         let each = target.views.iter().zip(everys).zip(ats);

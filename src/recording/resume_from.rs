@@ -38,18 +38,74 @@ pub(super) struct Target {
     pub undecodable: Vec<Undecodable>,
 }
 
-impl Target {
-    pub fn of(store: &Store, name: &str, from: ResumeFrom) -> Result<Self> {
-        let (recording, row) = find(store, name)?;
+/// The streams of a recording, seen at one instant.
+struct Look {
+    views: Vec<StreamView>,
+    undecodable: Vec<Undecodable>,
+}
+
+impl Look {
+    fn at(store: &Store, row: &RecordingRow) -> Result<Self> {
         // Of the chunks the last is enough, whatever their number.
         let views = store.views_within(&row.streams, 0)?;
-        let schema = Schema::from_bytes(&row.schema)?;
         let undecodable = undecodable::find(store, &views)?;
+        Ok(Self { views, undecodable })
+    }
+
+    /// Whether a checkpoint covers records that are not there.
+    fn is_behind(&self, checkpoint: &Checkpoint) -> bool {
+        let is_beyond = |view: &StreamView| {
+            let mut cursors = checkpoint.cursors.iter();
+            cursors.any(|cursor| cursor.stream == view.stream && cursor.end.0 > view.rows())
+        };
+        self.views.iter().any(is_beyond)
+    }
+}
+
+/// How often a recording that moves on is looked at before what is seen of it is told.
+const LOOKS: usize = 3;
+
+impl Target {
+    /// The recording may be written meanwhile, or moved back. So a checkpoint is read before the
+    /// streams are looked at; and one that covers more than they have is damaged only if it does so
+    /// when everything is looked at again.
+    pub fn of(store: &Store, name: &str, from: ResumeFrom) -> Result<Self> {
+        let (recording, row) = find(store, name)?;
+        let mut looks = 1..LOOKS;
+        loop {
+            let mut is_behind = false;
+            let found = Self::look(store, name, (recording, row.clone()), from, &mut is_behind);
+            let has_moved = match &found {
+                // A payload went that was not sealed when it was seen.
+                Err(e) => is_behind || e.kind() == ErrorKind::NotFound,
+                Ok(_) => is_behind,
+            };
+            if !has_moved || looks.next().is_none() {
+                return found;
+            }
+        }
+    }
+
+    fn look(
+        store: &Store,
+        name: &str,
+        (recording, row): (RecordingId, RecordingRow),
+        from: ResumeFrom,
+        is_behind: &mut bool,
+    ) -> Result<Self> {
+        let schema = Schema::from_bytes(&row.schema)?;
         let scope = recording.0;
-        let reads = |checkpoint: &Checkpoint| {
-            check_cursors(checkpoint, &views, &undecodable)?;
+        let mut seen: Option<Look> = None;
+        let mut reads = |checkpoint: &Checkpoint| {
+            let look = match seen.take() {
+                Some(look) => look,
+                None => Look::at(store, &row)?,
+            };
+            let look = seen.insert(look);
+            *is_behind |= look.is_behind(checkpoint);
+            check_cursors(checkpoint, &look.views, &look.undecodable)?;
             let state = checkpoint.state.clone();
-            Restored::decode(checkpoint.id, &schema, views.len(), state)
+            Restored::decode(checkpoint.id, &schema, look.views.len(), state)
         };
         let found = match from {
             ResumeFrom::Tail => None,
@@ -74,6 +130,10 @@ impl Target {
                 Some((checkpoint, Some(restored)))
             }
         };
+        let Look { views, undecodable } = match seen {
+            Some(look) => look,
+            None => Look::at(store, &row)?,
+        };
         let (cursors, restored) = match found {
             None => (ends(store, &views, &undecodable)?, None),
             Some((checkpoint, mut restored)) => {
@@ -86,8 +146,8 @@ impl Target {
         Ok(Self { recording, row, views, cursors, restored, undecodable })
     }
 
-    /// In words and numbers.
-    pub fn plan(&self, store: &Store) -> ResumePlan {
+    /// In words and numbers; `refused` is why it would not be done.
+    pub fn plan(&self, store: &Store, refused: Vec<String>) -> ResumePlan {
         let streams = self.views.iter().zip(&self.cursors).map(|(view, cursor)| StreamPlan {
             name: view.row.name.clone(),
             records: view.rows(),
@@ -104,6 +164,7 @@ impl Target {
             streams: streams.collect(),
             undecodable: self.undecodable.clone(),
             torn: store.recovery().torn,
+            refused,
         }
     }
 }
@@ -159,7 +220,8 @@ fn in_order(checkpoint: &Checkpoint, views: &[StreamView]) -> Result<Vec<Cursor>
     cursors.collect()
 }
 
-/// The end of each stream; where records do not decode, of each stream before those were observed.
+/// The end of each stream; where records do not decode, of each stream before those were observed, but
+/// never before its sealed end: what is sealed decodes, and nothing would keep it.
 fn ends(store: &Store, views: &[StreamView], undecodable: &[Undecodable]) -> Result<Vec<Cursor>> {
     let bound = undecodable.iter().map(|bad| bad.iteration).min();
     let mut cursors = Vec::with_capacity(views.len());
@@ -177,7 +239,7 @@ fn ends(store: &Store, views: &[StreamView], undecodable: &[Undecodable]) -> Res
     Ok(cursors)
 }
 
-/// How many records of a stream were observed before iteration `bound`, among those that decode.
+/// How many records of a stream are sealed, or were observed before iteration `bound` and decode.
 fn observed_before(store: &Store, view: &StreamView, bound: i64) -> Result<u64> {
     let mut kept = 0;
     for (_, payload) in &view.tail {
@@ -187,12 +249,7 @@ fn observed_before(store: &Store, view: &StreamView, bound: i64) -> Result<u64> 
         }
         kept += 1;
     }
-    let last = last_chunk(store, view)?.and_then(|chunk| chunk.iterations);
-    if kept > 0 || last.is_none_or(|(_, last)| last < bound) {
-        return Ok(view.row.sealed_upto.0 + kept);
-    }
-    let stream = whole_stream(store, view)?;
-    Ok(stream.rows_of(i64::MIN..bound)?.end)
+    Ok(view.row.sealed_upto.0 + kept)
 }
 
 /// The last chunk of a stream as it was seen.

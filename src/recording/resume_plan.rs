@@ -27,6 +27,8 @@ pub struct ResumePlan {
     pub undecodable: Vec<Undecodable>,
     /// Incomplete tails of journals that were found when the store was opened, and their lengths.
     pub torn: Vec<(PathBuf, u64)>,
+    /// Why `start` would refuse, each reason in words; empty where it would not.
+    pub refused: Vec<String>,
 }
 
 /// What would become of one stream.
@@ -53,7 +55,7 @@ impl StreamPlan {
 impl ResumePlan {
     /// How many records would go, over all streams.
     pub fn cut(&self) -> u64 {
-        self.streams.iter().map(StreamPlan::cut).sum()
+        self.streams.iter().map(StreamPlan::cut).fold(0, u64::saturating_add)
     }
 }
 
@@ -95,6 +97,9 @@ impl fmt::Display for ResumePlan {
                 f,
                 "  journal {path} ends in a fragment of {bytes} bytes, which counts for nothing"
             )?;
+        }
+        for why in &self.refused {
+            writeln!(f, "  it would be refused: {why}")?;
         }
         write!(f, "  {} records are cut in all; nothing is written by this plan", self.cut())
     }

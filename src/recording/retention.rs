@@ -133,7 +133,7 @@ impl Retention {
             }
             bytes.without(&one);
             let (id, created) = (one.id, one.row.created);
-            let sum = one.objects.iter().map(|(_, len)| len).sum();
+            let sum = one.objects.iter().fold(0u64, |sum, (_, len)| sum.saturating_add(*len));
             plan.retire.push((ToRetire { name, id, created, bytes: sum, why }, one.row));
         }
         Ok(plan)

@@ -33,6 +33,11 @@ impl Ring {
         self.kept.back().map(|kept| (kept.counted.iteration, kept.counted.time))
     }
 
+    /// How many records it keeps.
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Takes a record in; returns how many fell out for it, itself where it is above the bound.
     pub fn push(&mut self, kept: Kept, records_max: u64, bytes_max: u64) -> u64 {
         if kept.len() > bytes_max {

@@ -124,7 +124,9 @@ impl Stream {
 
     /// How many records were due and left out, for want of room in the queue, or because nobody
     /// triggered them: see [`Overflow`](super::Overflow). It survives a crash as far as the record does
-    /// that came next; what was left out behind the last one is counted when its recorder ends.
+    /// that came next; what was left out behind the last one is counted when its recorder ends, and a
+    /// crash before that loses it. A run that goes on from a checkpoint, and a fork, begin with what was
+    /// counted when the checkpoint was made.
     ///
     /// # Errors
     /// `Damage`.

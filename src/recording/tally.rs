@@ -80,6 +80,13 @@ impl Tally {
         self.last
     }
 
+    /// The next record follows one of `last`, where that is behind the last one counted.
+    pub fn follow(&mut self, last: Option<(i64, Option<f64>)>) {
+        if last.map(|(at, _)| at) > self.last.map(|(at, _)| at) {
+            self.last = last;
+        }
+    }
+
     /// How many records the stream has.
     #[cfg(test)]
     pub fn next(&self) -> u64 {

@@ -2,16 +2,20 @@
 //! prefix ends, and what becomes of the rest.
 
 use super::resume_from::last_chunk;
-use crate::engine::{Store, StreamView};
+use crate::engine::{NewObject, Store, StreamView};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Schema, row_payload};
 use crate::ids::{LeaseId, ObjectId, Sequence};
-use crate::manifest::Cursor;
+use crate::manifest::{Cursor, LeaseRow, Table};
+use crate::vfs::Step;
 
 use serde::{Deserialize, Serialize};
 
 /// Who keeps what was set aside.
 pub const QUARANTINE_HOLDER: &str = "quarantine";
+
+/// The most bytes of records in one object of them.
+const PART_BYTES: usize = 32 << 20;
 
 /// A stream whose unsealed records do not all decode.
 #[derive(Debug, Clone)]
@@ -87,8 +91,8 @@ pub(super) fn find(store: &Store, views: &[StreamView]) -> Result<Vec<Undecodabl
 pub struct Quarantined {
     /// The lease that keeps it; retire it once it was looked at.
     pub lease: LeaseId,
-    /// The bytes: see [`Quarantined::records`].
-    pub object: ObjectId,
+    /// The bytes, in parts: see [`Quarantined::records`].
+    pub objects: Vec<ObjectId>,
     /// How many records.
     pub count: u64,
 }
@@ -111,33 +115,142 @@ impl Quarantined {
     /// # Errors
     /// `NotFound` once the lease was retired; `Damage`.
     pub fn records(&self, store: &Store) -> Result<Vec<SetAside>> {
-        crate::codec::decode("quarantine", &store.fetch(self.object)?)
+        let mut records: Vec<SetAside> = Vec::new();
+        for object in &self.objects {
+            let part: Vec<SetAside> = crate::codec::decode("quarantine", &store.fetch(*object)?)?;
+            for next in part {
+                match records.last_mut() {
+                    // One that is longer than a part goes on.
+                    Some(last)
+                        if (&last.stream, last.sequence) == (&next.stream, next.sequence) =>
+                    {
+                        last.bytes.extend(next.bytes);
+                    }
+                    _ => records.push(next),
+                }
+            }
+        }
+        Ok(records)
     }
 }
 
 /// Keeps the bytes of all unsealed records at or behind `cursors`.
 ///
 /// # Durability
-/// *Durable* when it returns.
+/// *Durable* when it returns; after an error nothing of it is there.
 pub(super) fn quarantine(
     store: &Store,
     recording: &str,
     views: &[StreamView],
     cursors: &[Cursor],
 ) -> Result<Quarantined> {
-    let mut records = Vec::new();
+    let mut parts = Parts { most: PART_BYTES, parts: Vec::new(), at_hand: Vec::new(), bytes: 0 };
+    let mut count = 0;
     for (view, cursor) in views.iter().zip(cursors) {
         for (sequence, payload) in view.tail.iter().filter(|(at, _)| *at >= cursor.end) {
-            let bytes = store.payload_bytes(payload)?;
-            let (stream, sequence) = (view.row.name.clone(), sequence.0);
-            records.push(SetAside { stream, sequence, bytes });
+            parts.add(&view.row.name, sequence.0, &store.payload_bytes(payload)?)?;
+            count += 1;
         }
     }
+    let contents = parts.finish()?;
     let purpose = format!("records of recording {recording:?} that do not decode");
-    let lease = store.lease(QUARANTINE_HOLDER, &purpose, None, &[])?;
-    let count = records.len() as u64;
-    let content = crate::codec::encode("quarantine", &records)?;
-    let object = store.put_objects(lease, vec![content])?.first().map(|(object, _)| *object);
-    let object = object.ok_or_else(|| Error::damage("resume", "quarantine", "nothing was kept"))?;
-    Ok(Quarantined { lease, object, count })
+    let referrer = Some((Table::Leases, Vec::new()));
+    let new = |bytes| NewObject { bytes, referrer: referrer.clone() };
+    let contents: Vec<NewObject> = contents.into_iter().map(new).collect();
+    let kept = store.transact_with(Step::LeaseCommit, contents, |w, objects| {
+        let lease = w.next_lease_id()?;
+        let mut row = LeaseRow {
+            holder: QUARANTINE_HOLDER.to_owned(),
+            purpose: purpose.clone(),
+            deadline: None,
+            objects: Vec::new(),
+        };
+        for object in objects {
+            if !row.objects.contains(object) {
+                row.objects.push(*object);
+            }
+        }
+        w.put(&lease, &row)?;
+        Ok((lease, objects.to_vec()))
+    })?;
+    let (lease, objects) = kept.value;
+    Ok(Quarantined { lease, objects, count })
+}
+
+/// Lets go of what was set aside.
+pub(super) fn take_back(store: &Store, kept: &Quarantined) -> Result<()> {
+    let removed =
+        store.transact(Step::LeaseCommit, |w| w.remove::<LeaseRow>(&kept.lease).map(|_| ()));
+    removed.map(|_| ())
+}
+
+/// Records in the form of [`SetAside`], in parts that can be encoded.
+struct Parts {
+    /// The most bytes of records in a part, and of one record there.
+    most: usize,
+    parts: Vec<Vec<u8>>,
+    at_hand: Vec<SetAside>,
+    bytes: usize,
+}
+
+impl Parts {
+    fn add(&mut self, stream: &str, sequence: u64, bytes: &[u8]) -> Result<()> {
+        // An empty record is one piece all the same.
+        let mut rest = bytes;
+        loop {
+            let (piece, more) = rest.split_at(rest.len().min(self.most));
+            // What a piece takes besides its bytes is counted as well.
+            let len = piece.len() + stream.len() + 24;
+            if self.bytes > 0 && self.bytes.saturating_add(len) > self.most {
+                self.cut()?;
+            }
+            self.bytes = self.bytes.saturating_add(len);
+            let (stream, bytes) = (stream.to_owned(), piece.to_vec());
+            self.at_hand.push(SetAside { stream, sequence, bytes });
+            rest = more;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn cut(&mut self) -> Result<()> {
+        self.parts.push(crate::codec::encode("quarantine", &self.at_hand)?);
+        self.at_hand.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Vec<u8>>> {
+        if !self.at_hand.is_empty() {
+            self.cut()?;
+        }
+        Ok(self.parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is every record in the parts, in order, in pieces where it is longer than a part, and is no part
+    /// much longer than it may be?
+    #[test]
+    fn rec35_what_is_set_aside_is_encoded_in_parts() {
+        let mut parts = Parts { most: 100, parts: Vec::new(), at_hand: Vec::new(), bytes: 0 };
+        let lens = [0usize, 5, 60, 60, 350, 100, 1, 0];
+        for (at, len) in lens.into_iter().enumerate() {
+            parts.add("s", at as u64, &vec![at as u8; len]).unwrap();
+        }
+        let parts = parts.finish().unwrap();
+        assert!(parts.len() > 5 && parts.iter().all(|part| part.len() < 250), "{parts:?}");
+        let mut found = vec![Vec::new(); lens.len()];
+        for part in &parts {
+            for piece in crate::codec::decode::<Vec<SetAside>>("quarantine", part).unwrap() {
+                found[piece.sequence as usize].extend(piece.bytes);
+            }
+        }
+        let expected = lens.into_iter().enumerate().map(|(at, len)| vec![at as u8; len]);
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    }
 }

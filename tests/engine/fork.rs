@@ -26,7 +26,7 @@ fn branch(store: &Store, cursor: Cursor) -> Branch {
         0 => Vec::new(),
         rows => vec![chunk(store, cursor.stream, rows as usize)],
     };
-    Branch { cursor, shared_upto, unsealed }
+    Branch { cursor, shared_upto, unsealed, dropped: 3 }
 }
 
 fn fork(store: &Store, branches: Vec<Branch>) -> sealstone::Result<Forked> {
@@ -81,6 +81,7 @@ fn whole(options: impl Fn(&SimDisk) -> Options) {
         let made = fork(&store, vec![branch(&store, cursor_at(&store, stream, end))]).unwrap();
         let forked = made.streams[0];
         assert_eq!(read(&store, forked), all[..end as usize]);
+        assert_eq!(store.view(forked).unwrap().row.dropped, 3);
         let (theirs, ours) = (objects(&store, stream), objects(&store, forked));
         assert_eq!(ours.len(), chunks);
         let shared = ours.iter().filter(|object| theirs.contains(object)).count();

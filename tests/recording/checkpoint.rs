@@ -2,8 +2,11 @@
 
 use sealstone::ErrorKind;
 use sealstone::engine::Store;
+use sealstone::ids::CheckpointId;
 use sealstone::manifest::{CheckpointRow, Reading, StateBytes};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::recording::{CHECKPOINTS_KEPT, Cell, Observable, ResumeFrom, Value};
+use sealstone::vfs::sim::SimDisk;
 
 use crate::resuming::{Sim, draft, flip, iterations, observe, on, root, sim, whole};
 
@@ -79,6 +82,58 @@ fn rec37_a_state_that_is_not_whole_is_refused() {
     assert_eq!(store.resume("run").plan().unwrap_err().kind(), ErrorKind::NoCheckpoint);
 }
 
+/// A recording whose newest checkpoint is damaged.
+fn with_a_damaged_checkpoint(disk: &SimDisk, store: &Store) -> Vec<CheckpointId> {
+    let recorder = draft(store, "run").start().unwrap();
+    let mut ids = Vec::new();
+    for part in 0..3i64 {
+        observe(&recorder, part * 10, part * 10 + 10);
+        ids.push(recorder.checkpoint(&Long(Sim::at(part * 10 + 9))).unwrap());
+    }
+    drop(recorder);
+    damage(disk, store, ids[2]);
+    ids
+}
+
+/// Does a fork tell at which checkpoint it begins, and which it passed over?
+#[test]
+fn rec41_a_fork_tells_which_checkpoint_it_begins_at() {
+    let disk = sim(341);
+    let store = on(&disk).create(root()).unwrap();
+    let ids = with_a_damaged_checkpoint(&disk, &store);
+    let made = store.fork("run", ResumeFrom::LatestCheckpoint, "fork").unwrap();
+    assert_eq!((made.checkpoint, made.iteration), (Some(ids[1]), Some(19)));
+    assert_eq!(made.passed_over.len(), 1);
+    assert_eq!(made.passed_over[0].0, ids[2]);
+    assert_eq!(iterations(&store, "fork"), whole(20));
+}
+
+/// Is it the fall-back that lets the run go on? (mutant)
+#[test]
+fn rec37_without_the_fall_back_a_damaged_checkpoint_stops_the_run() {
+    let disk = sim(337);
+    let store = on(&disk).create(root()).unwrap();
+    with_a_damaged_checkpoint(&disk, &store);
+    assert!(store.resume("run").plan().is_ok());
+    let _off = switch_off(Protection::CheckpointFallBack);
+    assert!(store.resume("run").plan().is_err());
+}
+
+/// Changes a byte of a checkpoint's state.
+fn damage(disk: &SimDisk, store: &Store, id: CheckpointId) {
+    let scope = store.recording("run").unwrap().id().0;
+    let snapshot = store.snapshot().unwrap();
+    let row = snapshot.require::<CheckpointRow>(&(scope, id)).unwrap();
+    let StateBytes::Object(object) = row.state else { panic!("it was to be long") };
+    let object = snapshot.require::<sealstone::manifest::ObjectRow>(&object).unwrap();
+    let sealstone::manifest::Place::Extent { file, offset } = object.place else {
+        panic!("inline")
+    };
+    let file = snapshot.require::<sealstone::manifest::FileRow>(&file).unwrap();
+    let path = sealstone::format::layout::sealed(&root(), &file.digest, file.unique, 2);
+    flip(disk, &path, offset + 500);
+}
+
 /// Is the newest by commit order, never by time, and does a damaged one fall back to the one before and
 /// say so?
 #[test]
@@ -99,19 +154,7 @@ fn rec37_the_newest_is_by_commit_and_a_damaged_one_falls_back_and_says_so() {
     let plan = store.resume("run").plan().unwrap();
     assert_eq!((plan.checkpoint, plan.iteration, plan.cut()), (Some(ids[2]), Some(29), 0));
 
-    let scope = store.recording("run").unwrap().id().0;
-    let snapshot = store.snapshot().unwrap();
-    let row = snapshot.require::<CheckpointRow>(&(scope, ids[2])).unwrap();
-    let StateBytes::Object(object) = row.state else { panic!("it was to be long") };
-    let object = snapshot.require::<sealstone::manifest::ObjectRow>(&object).unwrap();
-    let sealstone::manifest::Place::Extent { file, offset } = object.place else {
-        panic!("inline")
-    };
-    let file = snapshot.require::<sealstone::manifest::FileRow>(&file).unwrap();
-    let path = sealstone::format::layout::sealed(&root(), &file.digest, file.unique, 2);
-    flip(&disk, &path, offset + 500);
-    drop(snapshot);
-
+    damage(&disk, &store, ids[2]);
     let plan = store.resume("run").plan().unwrap();
     assert_eq!((plan.checkpoint, plan.iteration), (Some(ids[1]), Some(19)));
     assert!(plan.to_string().contains(&format!("checkpoint {} is passed over", ids[2])), "{plan}");

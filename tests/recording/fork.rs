@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sealstone::engine::Budget;
 use sealstone::ids::{Ordinal, RecordingId};
-use sealstone::manifest::{ChunkRow, ObjectRow, Reading, Table};
+use sealstone::manifest::{ChunkRow, FileRow, ObjectRow, Place, Reading, Table};
 use sealstone::recording::{RecordingStatus, ResumeFrom};
 use sealstone::{ErrorKind, Layout, Options, Store, WriteAccess};
 
@@ -49,7 +49,9 @@ fn rec41_a_fork_begins_at_a_checkpoint_and_shares_earlier_chunks() {
                 _ => recorder.fail("on purpose").unwrap(),
             }
             let before = stored(&store);
-            let id: RecordingId = store.fork("run", ResumeFrom::LatestCheckpoint, "fork").unwrap();
+            let made = store.fork("run", ResumeFrom::LatestCheckpoint, "fork").unwrap();
+            let id: RecordingId = made.id;
+            assert_eq!((made.iteration, made.passed_over.len()), (Some(39), 0));
             let fork = store.recording("fork").unwrap();
             assert_eq!((fork.id(), fork.status()), (id, &RecordingStatus::Running));
             assert_eq!(iterations(&store, "fork"), whole(40), "{end}");
@@ -166,7 +168,24 @@ fn rec41_equal_runs_share_everything_and_give_equal_files() {
             })
             .collect()
     };
+    // Those that hold records: rows are kept in files as well.
+    let files = |store: &Store| -> BTreeSet<String> {
+        let snapshot = store.snapshot().unwrap();
+        let chunks = snapshot.list::<ChunkRow>(.., usize::MAX).unwrap();
+        let place = |object| snapshot.require::<ObjectRow>(object).unwrap().place;
+        let file = |place| match place {
+            Place::Extent { file, .. } => {
+                Some(format!("{:?}", snapshot.require::<FileRow>(&file).unwrap().digest))
+            }
+            Place::Inline => None,
+        };
+        chunks.iter().filter_map(|(_, row)| file(place(&row.object))).collect()
+    };
+    let (bytes, files_of_one) = (stored(&store), files(&store));
+    assert!(!files_of_one.is_empty());
     run(&store, "two");
+    assert_eq!(stored(&store), bytes, "not a byte of payload is added");
+    assert_eq!(files(&store), files_of_one, "nor a file");
     for stream in ["all", "few"] {
         assert_eq!(objects(&store, "one", stream), objects(&store, "two", stream));
     }
@@ -174,4 +193,28 @@ fn rec41_equal_runs_share_everything_and_give_equal_files() {
     let elsewhere = on(&other).create(root()).unwrap();
     run(&elsewhere, "one");
     assert_eq!(payload(&store), payload(&elsewhere));
+    assert_eq!(files(&elsewhere), files_of_one);
+}
+
+/// Does a fork that goes on as its source did grow by no more than that did in its second half?
+#[test]
+fn rec41_a_fork_grows_by_its_own_second_half_alone() {
+    let disk = sim(441);
+    let store = on(&disk).create(root()).unwrap();
+    let recorder = draft(&store, "run").start().unwrap();
+    observe(&recorder, 0, 200);
+    recorder.checkpoint(&Sim::at(199)).unwrap();
+    let first = stored(&store);
+    observe(&recorder, 200, 400);
+    recorder.complete().unwrap();
+    let whole_run = stored(&store);
+    let (second, before) = (whole_run - first, whole_run);
+    store.fork("run", ResumeFrom::LatestCheckpoint, "fork").unwrap();
+    assert_eq!(stored(&store), before, "the fork itself is rows alone");
+    let resumed = store.resume("fork").start().unwrap();
+    observe(&resumed.recorder, 200, 400);
+    resumed.recorder.complete().unwrap();
+    assert_eq!(iterations(&store, "fork"), whole(400));
+    let grown = stored(&store) - before;
+    assert!(grown <= second, "{grown} bytes for a half of {second}");
 }

@@ -3,6 +3,8 @@
 #[cfg(feature = "sim")]
 mod abandoned;
 #[cfg(feature = "sim")]
+mod aside;
+#[cfg(feature = "sim")]
 mod atomic;
 mod bits;
 mod catalogue;
@@ -30,8 +32,12 @@ mod histories;
 mod hostile;
 #[cfg(feature = "sim")]
 mod killed;
+#[cfg(feature = "sim")]
+mod left_out;
 mod lenient;
 mod made;
+#[cfg(feature = "sim")]
+mod moving;
 mod observe;
 #[cfg(feature = "sim")]
 mod overflow;
@@ -47,6 +53,8 @@ mod retention;
 #[cfg(feature = "sim")]
 mod rig;
 mod sampling;
+#[cfg(feature = "sim")]
+mod settings;
 mod start;
 mod support;
 #[cfg(feature = "sim")]

@@ -37,7 +37,8 @@ fn rec31_a_second_writer_is_refused_and_a_killed_one_s_claim_is_free() {
         let refused = store.resume("run").from(ResumeFrom::Tail).start().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Conflict, "{who}");
         let text = refused.to_string();
-        assert!(text.contains("\"run\"") && text.contains("process"), "{text}");
+        let process = format!("process {} ", disk.pid());
+        assert!(text.contains("\"run\"") && text.contains(&process), "{text}");
     }
     // What the first one does is not disturbed.
     observe(&recorder, 10, 12);
@@ -93,6 +94,17 @@ fn rec32_resume_needs_running_unless_it_is_reopened() {
     }
     let missing = store.resume("nothing").start().unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+/// Is it decided where the claim is taken? (mutant)
+#[test]
+fn rec32_without_the_check_a_recording_that_ended_goes_on() {
+    let disk = sim(132);
+    let store = on(&disk).create(root()).unwrap();
+    draft(&store, "done").start().unwrap().complete().unwrap();
+    assert!(store.resume("done").from(ResumeFrom::Tail).start().is_err());
+    let _off = switch_off(Protection::StatusInClaim);
+    assert!(store.resume("done").from(ResumeFrom::Tail).start().is_ok());
 }
 
 /// Does each setting that changes meaning refuse the resume, named, with nothing modified, and may the
@@ -212,18 +224,23 @@ fn rec34_a_torn_tail_is_counted_and_writing_goes_on_in_a_new_file() {
     assert_eq!(iterations(&store, "run"), whole(14));
 }
 
+/// Kind, iteration, and then nothing that a float takes.
+pub fn bad_record(iteration: i64) -> Vec<u8> {
+    let mut bad = vec![1];
+    bad.extend(iteration.to_le_bytes());
+    bad.extend([1, 2, 3]);
+    bad
+}
+
 /// A recording of 20 iterations, with a record of stream `all` behind them that is none, and more.
-fn with_a_record_that_does_not_decode(store: &Store) -> StreamId {
+pub fn with_a_record_that_does_not_decode(store: &Store) -> StreamId {
     let recorder = draft(store, "run").start().unwrap();
     observe(&recorder, 0, 20);
     drop(recorder);
     let streams = store.recording("run").unwrap().streams().unwrap();
     let (all, few) = (streams[0].id(), streams[1].id());
     let record = |stream, bytes: &[u8]| Append { stream, payload: bytes.to_vec() };
-    // Kind, iteration 20, and then nothing that a float takes.
-    let mut bad = vec![1];
-    bad.extend(20i64.to_le_bytes());
-    bad.extend([1, 2, 3]);
+    let bad = bad_record(20);
     // Another stream observed something after it: iteration 21.
     let mut after = vec![1];
     after.extend(21i64.to_le_bytes());
@@ -415,19 +432,55 @@ fn rec38_a_state_is_decoded_whole_or_nothing_starts() {
         .unwrap()
         .field("name", |state: &mut Sim, name: String| state.name = name)
         .unwrap();
-    let refused = store.resume("run").start_into(&wrong, &mut Sim::default()).unwrap_err();
+    let refused = store.resume("run").start_into(&wrong, &mut state).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::TypeMismatch);
+    assert_eq!(state, Sim::default(), "nothing was put");
     assert_eq!(iterations(&store, "run"), whole(12), "no writer started, nothing was cut");
     assert!(store.claims(9).unwrap().is_empty());
 
     let whole_state =
         partial.field("name", |state: &mut Sim, name: String| state.name = name).unwrap();
+    let tail = store.resume("run").from(ResumeFrom::Tail);
+    let refused = tail.start_into(&whole_state, &mut state).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("there is no state"), "{refused}");
+    assert_eq!(iterations(&store, "run"), whole(12));
+    assert!(store.claims(9).unwrap().is_empty());
     let resumed = store.resume("run").start_into(&whole_state, &mut state).unwrap();
     state.iteration = resumed.state.as_ref().unwrap().iteration();
     assert_eq!(state, Sim::at(7));
     observe(&resumed.recorder, 8, 20);
     resumed.recorder.complete().unwrap();
     assert_eq!(iterations(&store, "run"), whole(20));
+}
+
+/// Is a state left as it was by a resume that is refused after the checkpoint was read, but for what
+/// decoders of the caller's own put there?
+#[test]
+fn rec38_a_resume_that_is_refused_leaves_the_state_alone() {
+    let disk = sim(238);
+    let store = on(&disk).create(root()).unwrap();
+    let recorder = draft(&store, "run").start().unwrap();
+    recorder.checkpoint(&Sim::at(0)).unwrap();
+    drop(recorder);
+    let all = store.recording("run").unwrap().streams().unwrap()[0].id();
+    store.append(vec![Append { stream: all, payload: bad_record(3) }]).unwrap();
+    let decoders = Decoders::new()
+        .field("x", |state: &mut Sim, x: f64| state.x = x)
+        .unwrap()
+        .field_with("n", |state: &mut Sim, _| {
+            state.n = 7;
+            Ok::<(), std::fmt::Error>(())
+        })
+        .unwrap()
+        .field("name", |state: &mut Sim, name: String| state.name = name)
+        .unwrap();
+    let mut state = Sim::default();
+    let refused = store.resume("run").start_into(&decoders, &mut state).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Damage);
+    assert_eq!(state, Sim { n: 7, ..Sim::default() });
+    store.resume("run").set_aside().start_into(&decoders, &mut state).unwrap();
+    assert_eq!(state, Sim { n: 7, ..Sim::at(0) });
 }
 
 /// Does a resume from a checkpoint move every stream back in one commit, without rewriting a byte, and
@@ -516,6 +569,55 @@ fn rec40_the_plan_says_what_would_be_cut_and_writes_nothing() {
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
 }
 
+/// Does the plan say why the resume would be refused: status, writer, predicate, records that do not
+/// decode, a store to read; and nothing where it would not?
+#[test]
+fn rec40_the_plan_says_why_it_would_be_refused() {
+    let disk = sim(140);
+    let store = on(&disk).create(root()).unwrap();
+    let plan = |name: &str| store.resume(name).from(ResumeFrom::Tail).plan().unwrap();
+    let is_refused = |name: &str, why: &str| {
+        let plan = plan(name);
+        assert!(plan.refused.len() == 1 && plan.refused[0].contains(why), "{plan}");
+        assert!(plan.to_string().contains(&plan.refused[0]), "{plan}");
+        assert!(store.resume(name).from(ResumeFrom::Tail).start().is_err());
+    };
+    let recorder = draft(&store, "run").start().unwrap();
+    is_refused("run", &format!("another writer has it, held by process {} ", disk.pid()));
+    drop(recorder);
+    assert!(plan("run").refused.is_empty());
+    draft(&store, "done").start().unwrap().complete().unwrap();
+    is_refused("done", "it is complete");
+    let reopened = store.resume("done").from(ResumeFrom::Tail).reopen().plan().unwrap();
+    assert!(reopened.refused.is_empty());
+    let when = Every::when(|iteration, _| iteration % 2 == 1);
+    let odd = || store.record("odd", &schema()).stream_every("all", ["x"], when.clone());
+    drop(odd().start().unwrap());
+    is_refused("odd", "predicate");
+    let expected = store.resume("odd").from(ResumeFrom::Tail).expect(&odd()).plan().unwrap();
+    assert!(expected.refused.is_empty(), "{expected}");
+    store.retire_recording("run", "its name is wanted").unwrap();
+    with_a_record_that_does_not_decode(&store);
+    is_refused("run", "record 20 does not decode");
+    let aside = store.resume("run").from(ResumeFrom::Tail).set_aside().plan().unwrap();
+    assert!(aside.refused.is_empty(), "{aside}");
+    store.close().unwrap();
+    let reader = on(&disk).open_read_only(root()).unwrap();
+    let plan = reader.resume("odd").from(ResumeFrom::Tail).plan().unwrap();
+    assert!(plan.refused.iter().any(|why| why.contains("read only")), "{plan}");
+
+    // Of another process: as long as it lives.
+    let disk = sim(240);
+    let one = shared(&disk);
+    let recorder = draft(&one, "run").start().unwrap();
+    let two = shared(&disk.process(4711));
+    let plan = || two.resume("run").from(ResumeFrom::Tail).plan().unwrap();
+    assert!(plan().refused[0].contains(&format!("process {} ", disk.pid())), "{}", plan());
+    disk.kill();
+    assert!(plan().refused.is_empty(), "{}", plan());
+    drop(recorder);
+}
+
 /// Is nothing sealed read on resume, and its damage told before *complete*?
 #[test]
 fn rec42_sealed_history_is_not_read_on_resume_and_its_damage_is_told_before_complete() {
@@ -555,6 +657,24 @@ fn rec42_sealed_history_is_not_read_on_resume_and_its_damage_is_told_before_comp
         let failed = store.resume("run").from(ResumeFrom::Tail).start().unwrap();
         failed.recorder.fail("its history is damaged").unwrap();
     }
+}
+
+/// Would it be noticed if it were not looked at? (mutant)
+#[test]
+fn rec42_without_the_look_a_damaged_history_is_complete() {
+    let disk = sim(142);
+    let store = on(&disk).create(root()).unwrap();
+    let recorder = draft(&store, "run").start().unwrap();
+    observe(&recorder, 0, 200);
+    recorder.complete().unwrap();
+    sealed_files(&store).iter().for_each(|(path, _)| disk.unlink(path).unwrap());
+    let complete = || {
+        let resume = store.resume("run").from(ResumeFrom::Tail).reopen();
+        resume.start().unwrap().recorder.complete()
+    };
+    assert!(complete().is_err());
+    let _off = switch_off(Protection::HistoryBeforeComplete);
+    complete().unwrap();
 }
 
 fn flip_footer(disk: &sealstone::vfs::sim::SimDisk, store: &Store) {

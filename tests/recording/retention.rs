@@ -58,7 +58,7 @@ fn fork(store: &Store, from: &str, name: &str) {
     let row = store.view(stream.id()).unwrap().row;
     let (generation, end) = (row.generation, row.sealed_upto);
     let cursor = Cursor { stream: stream.id(), generation, end };
-    let branch = Branch { cursor, shared_upto: end, unsealed: Vec::new() };
+    let branch = Branch { cursor, shared_upto: end, unsealed: Vec::new(), dropped: 0 };
     let about = store.snapshot().unwrap().require::<RecordingRow>(&source.id()).unwrap().about;
     let named = |w: &mut Write, forked: &sealstone::engine::Forked| {
         let row = RecordingRow {

@@ -85,11 +85,12 @@ fn plan(args: &RetireArgs, store: &Store) -> Result<RetentionPlan, End> {
 
 fn by_name(args: &RetireArgs, output: &mut Output) -> Result<u8, End> {
     let store = open(args, output)?;
-    let mut bytes = 0;
+    let mut bytes = 0u64;
     for name in &args.recordings {
         store.recording(name)?;
         if !args.dry_run {
-            bytes += store.retire_recording(name, "retired by hand")?.bytes;
+            let retired = store.retire_recording(name, "retired by hand")?;
+            bytes = bytes.saturating_add(retired.bytes);
         }
     }
     if output.is_json {

@@ -97,6 +97,7 @@ shared! {
     sealstone::recording::FollowedRecord,
     sealstone::recording::ImportOptions,
     sealstone::recording::Imported,
+    sealstone::recording::ForkedRecording,
     sealstone::recording::Level,
     sealstone::recording::Merged,
     sealstone::recording::NdArray<f64>,
