@@ -1,16 +1,21 @@
 //! recording: streams of typed state, written by one process, read by any.
 //!
 //! ```text
-//!   draft ──[start: begin]──▶ recorder ── observe, append ──▶ journal, and counted: tally ──▶ batch ──┐
-//!      └─[start_bulk]────────▶ bulk ──────── many, straight ────▶ filling ───────────────────────▶ chunks
-//!                                                                                 status: how far
-//!   reader ──▶ stream ──▶ field     one field, by rows or iterations
-//!                 │         element: as Rust types
-//!                 └─────▶ records ──▶ merge     many fields, many streams, in bounded memory
-//!                               └────▶ states, by decoders: values of the caller's own type
-//!   diff: where two recordings begin to differ     lenient: everything that reads, and the gaps
-//!   catalogue ─▶ filter ─▶ parameter            which recordings, by an index where there is one
-//!   import ──▶ bulk      export ◀── merge      remove, replace: all rows in one transaction
+//!   write    draft ──[start: begin]──▶ recorder ── observe, append ──▶ admit ──▶ journal
+//!               │                          │                 └─ counted: tally ──▶ batch ──▶ chunks
+//!               └─[start_bulk]─▶ bulk ─────┼──────────────────▶ filling ─────────────────▶ chunks
+//!            axis, every, stream_options, parameters: what a draft says     overflow, ring: a full queue
+//!            events: what happened         └─[end]─▶ status: complete, failed; dropped: running
+//!   resume   checkpoint ──▶ resume_from ──▶ resume ──[streams move back]──▶ recorder
+//!            resume_plan: told, not done    difference: other settings    undecodable, history: damage
+//!            fork: another recording from there, chunks shared
+//!   read     reader ──▶ stream ──▶ field ──▶ element: as Rust types
+//!                         └─────▶ records ──▶ merge, states: many fields, many streams, own types
+//!            follow ──▶ followed: each record once while it is written
+//!            diff: where two begin to differ     lenient: everything that reads, and the gaps
+//!            catalogue ──▶ filter ──▶ parameter: which recordings, by an index where there is one
+//!   keep     remove, replace: all rows in one transaction     retention: a plan first
+//!   files    import ──▶ bulk     export ◀── merge
 //! ```
 //!
 //! - Every error in a description is found before anything is written.
