@@ -48,10 +48,11 @@ pub struct Limits {
     pub head_commits: u64,
     /// Replaced values kept for each name of the state.
     pub history_max: u64,
-    /// A snapshot of the rows is written after so many publications; 0 is never. One at close, and
-    /// one when a recording ends, is written all the same.
+    /// A snapshot of the rows is written after so many publications, or once 32,768 rows changed; 0
+    /// is never. One at close, and one when a recording ends, is written all the same.
     pub snapshot_publications: u64,
-    /// The longest chain of snapshots, a base and what changed since; 0 writes none at all.
+    /// The longest chain of snapshots, a base and what changed since; 64 times as long on a base
+    /// above 4 MiB. 0 writes none at all.
     pub snapshot_chain_max: u64,
     /// Receipts kept.
     pub receipts_max: u64,

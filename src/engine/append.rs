@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::store::{Inner, Store};
-use super::streams::{Source, Streams, Unsealed, inline};
+use super::store::{Inner, Store, Writer};
+use super::streams::{Source, Streams, Unsealed, inline, unknown};
 use crate::clock::monotonic_nanos;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::{FRAME_HEADER_BYTES, padded};
 use crate::format::record::{COUNT_BYTES, RECORD_HEADER_BYTES};
 use crate::ids::{Generation, LeaseId, Sequence, StreamId};
-use crate::journal::{Keeper, Record, Ticket};
+use crate::journal::{Keeper, Place, Record, Ticket};
 use crate::manifest::LeaseRow;
 use crate::vfs::Step;
 
@@ -104,6 +104,11 @@ impl Store {
         bytes: &[u8],
         parts: &[(StreamId, Range<usize>)],
     ) -> Result<Ticket> {
+        if let [(stream, range)] = parts
+            && range.len() as u64 <= self.core().limits.payload_inline_bytes_max
+        {
+            return self.offer_single(*stream, bytes.get(range.clone()).unwrap_or_default());
+        }
         let part = |(stream, range): &(StreamId, Range<usize>)| {
             (*stream, bytes.get(range.clone()).unwrap_or_default())
         };
@@ -140,6 +145,33 @@ impl Store {
     fn ask_to_write(&self) -> bool {
         let writer = self.inner.writer.as_ref();
         writer.is_some_and(|writer| writer.linger.lock().as_ref().is_some_and(|l| l.ask_to_write()))
+    }
+
+    /// As [`Store::offer`] without patience, of one payload that its frame holds: the stream's end then
+    /// shares the frame's memory.
+    fn offer_single(&self, stream: StreamId, payload: &[u8]) -> Result<Ticket> {
+        let writer = self.writer("append")?;
+        self.core().check_intake("append")?;
+        self.check_group(std::iter::once(payload.len()))?;
+        let _stays = writer.releasing.read();
+        let taken = self.enqueue_single(writer, stream, payload);
+        if writer.journal.queued_bytes() > self.core().limits.queue_bytes / 2 {
+            // So that those who do not wait find room.
+            self.ask_to_write();
+        }
+        taken
+    }
+
+    fn enqueue_single(&self, writer: &Writer, stream: StreamId, payload: &[u8]) -> Result<Ticket> {
+        let mut streams = writer.streams.lock();
+        self.load(&mut streams, stream)?;
+        let end = streams.get_mut(stream).ok_or_else(|| unknown("append", stream))?;
+        let (generation, sequence) = (end.generation, end.next());
+        let place = Place { stream, generation, sequence };
+        let (ticket, payload) = writer.journal.enqueue_single(place, payload)?;
+        let source = Source::Own { since: 0 };
+        end.push(Unsealed { generation, payload, source, lease: None });
+        Ok(ticket.kept_by(Arc::downgrade(&self.inner) as Weak<dyn Keeper>))
     }
 
     fn offer<'a>(

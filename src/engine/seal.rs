@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::fetch::FileCache;
 use super::label_rows::LabelRows;
-use crate::digest::Digest;
+use crate::digest::{Digest, Hasher};
 use crate::error::Result;
 use crate::format::layout;
 use crate::ids::{ObjectId, UniqueId};
@@ -24,6 +24,13 @@ use crate::sealed::{self, Builder, Built, Extent, Label, Referrer};
 
 /// A row as a label tells it: table, key, value.
 pub(crate) type RowText = (u8, Vec<u8>, Vec<u8>);
+
+/// What takes the pieces of a content.
+pub(super) type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+
+/// Contents of one set that are small enough for the manifest go there as long as they take together no
+/// more than so many of the longest.
+const INLINE_TOGETHER: u64 = 16;
 
 /// Bytes to store as one object.
 #[derive(Debug, Clone)]
@@ -69,6 +76,8 @@ pub(crate) struct SealedSet {
     pub(super) building: Building,
     pub(super) contents: Vec<Content>,
     pub(super) digests: Vec<Digest>,
+    /// Length of each content.
+    pub(super) lens: Vec<u64>,
     pub(super) parts: Vec<Part>,
     /// For each content, the objects of its digest that did not give its bytes back.
     pub(super) unreadable: Vec<Vec<ObjectId>>,
@@ -86,18 +95,19 @@ impl SealedSet {
         contents: Vec<Content>,
     ) -> Result<Self> {
         let digests: Vec<Digest> = contents.iter().map(|c| Digest::of(&c.bytes)).collect();
+        let lens = contents.iter().map(|c| c.bytes.len() as u64).collect();
         let mut set = Self {
             core: Arc::clone(core),
             building: Arc::clone(building),
             parts: Vec::with_capacity(contents.len()),
             unreadable: vec![Vec::new(); contents.len()],
+            lens,
             contents,
             digests,
             files: Vec::new(),
             committed: BTreeSet::new(),
         };
         let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
-        let mut to_build = Vec::new();
         for index in 0..set.contents.len() {
             let digest = set.digests[index];
             let part = if let Some(&earlier) = first.get(&digest) {
@@ -106,13 +116,66 @@ impl SealedSet {
                 first.insert(digest, index);
                 set.look_up(cache, index)?
             };
-            if matches!(part, Part::Extent { .. }) {
-                to_build.push(index);
-            }
             set.parts.push(part);
         }
+        set.pack_small();
+        let is_built = |(_, part): &(usize, &Part)| matches!(part, Part::Extent { .. });
+        let to_build: Vec<usize> =
+            set.parts.iter().enumerate().filter(is_built).map(|(index, _)| index).collect();
         set.build(&to_build)?;
         Ok(set)
+    }
+
+    /// As [`SealedSet::seal`], of one content that `write` gives piece by piece: `content` says the
+    /// rest. Memory: a slice. It is not looked for among what is stored.
+    pub(crate) fn seal_streamed(
+        core: &Arc<Core>,
+        building: &Building,
+        content: Content,
+        write: impl FnOnce(OnPiece<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let mut set = Self {
+            core: Arc::clone(core),
+            building: Arc::clone(building),
+            parts: Vec::new(),
+            unreadable: vec![Vec::new()],
+            lens: Vec::new(),
+            contents: vec![content],
+            digests: Vec::new(),
+            files: Vec::new(),
+            committed: BTreeSet::new(),
+        };
+        let (mut builder, unique) = set.begin()?;
+        let (mut hasher, mut len) = (Hasher::default(), 0u64);
+        builder.begin()?;
+        write(&mut |piece| {
+            hasher.update(piece);
+            len += piece.len() as u64;
+            builder.push(piece)
+        })?;
+        let (digest, about) = (hasher.finish(), set.contents[0].about.as_slice());
+        let at = builder.end(&Extent { digest, len, codec: 0, about })?;
+        set.digests.push(digest);
+        set.lens.push(len);
+        let part = Part::Extent { file: 0, offset: at.offset, stored_len: at.stored_len };
+        set.parts.push(part);
+        set.finish(builder, unique, &[0])?;
+        set.place(0)?;
+        Ok(set)
+    }
+
+    /// Small contents go to the manifest alone, and together to a file: what many publications of
+    /// many would leave there makes it long, and every later commit dearer.
+    fn pack_small(&mut self) {
+        let small = |part: &Part| matches!(part, Part::Inline);
+        let sizes = self.parts.iter().zip(&self.lens).filter(|(part, _)| small(part));
+        let sum = sizes.fold(0u64, |sum, (_, len)| sum.saturating_add(*len));
+        if sum <= self.core.limits.object_inline_bytes_max.saturating_mul(INLINE_TOGETHER) {
+            return;
+        }
+        for part in self.parts.iter_mut().filter(|part| small(part)) {
+            *part = Part::Extent { file: 0, offset: 0, stored_len: 0 };
+        }
     }
 
     /// Whether content `index` is stored already, and reads; else where it must go.
@@ -166,6 +229,11 @@ impl SealedSet {
         if let Some((builder, unique, members)) = open {
             self.finish(builder, unique, &members)?;
         }
+        self.place(first_file)
+    }
+
+    /// Gives the files from `first_file` on their names.
+    fn place(&self, first_file: usize) -> Result<()> {
         let folders = self.core.manifest.meta().sealed_folders;
         sealed::place(&self.core.disk, &self.core.root, &self.files[first_file..], folders)
             .inspect_err(|e| self.core.halt_if_sync_failed(e))
@@ -220,6 +288,7 @@ impl SealedSet {
         }
         self.contents.append(&mut later.contents);
         self.digests.append(&mut later.digests);
+        self.lens.append(&mut later.lens);
         self.unreadable.append(&mut later.unreadable);
         self.files.append(&mut later.files);
     }

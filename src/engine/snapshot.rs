@@ -9,13 +9,15 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use super::seal::{Content, SealedSet};
+use super::seal::{Content, OnPiece, SealedSet};
 use super::store::Store;
 use crate::digest::Digest;
-use crate::error::Result;
-use crate::format::snapshot::SnapshotWriter;
-use crate::ids::CommitSeq;
-use crate::manifest::{Key, ObjectRow, Raw, Reading, RowKey, Snapshot, SnapshotRow, Table, Write};
+use crate::error::{Error, Result};
+use crate::format::snapshot::{SnapshotHeader, SnapshotWriter};
+use crate::ids::{CommitSeq, StoreId};
+use crate::manifest::{
+    CHANGED_ROWS_DUE, Key, ObjectRow, Raw, Reading, RowKey, Snapshot, SnapshotRow, Table, Write,
+};
 use crate::protection::Protection;
 use crate::vfs::Step;
 
@@ -43,6 +45,7 @@ struct Chain {
     row: SnapshotRow,
     len: u64,
     base_bytes: u64,
+    base_rows: u64,
     bytes: u64,
 }
 
@@ -53,34 +56,104 @@ impl Chain {
             let object = snapshot.require::<ObjectRow>(&row.object)?;
             let is_base = row.onto.is_none();
             let before = chain.filter(|_| !is_base);
-            let (len, base_bytes, bytes) = before.map_or((0, object.stored_len, 0), |chain| {
-                (chain.len, chain.base_bytes, chain.bytes)
-            });
+            let (len, base_bytes, base_rows, bytes) = before
+                .map_or((0, object.stored_len, row.rows, 0), |chain| {
+                    (chain.len, chain.base_bytes, chain.base_rows, chain.bytes)
+                });
             chain = Some(Self {
                 newest: CommitSeq(covers),
                 digest: object.digest,
                 row,
                 len: len + 1,
                 base_bytes,
+                base_rows,
                 bytes: bytes.saturating_add(object.stored_len),
             });
         }
         Ok(chain)
     }
 
-    /// Whether another delta may go onto it: the chain stays short, and below twice its base.
+    /// Whether another delta may go onto it: it stays below twice its base, and short; on a large
+    /// base it may become longer, so that a base costs each of its deltas no more the larger it is.
     fn takes_one_more(&self, chain_max: u64) -> bool {
-        self.len < chain_max && self.bytes <= self.base_bytes.saturating_mul(2)
+        let is_short = self.len < chain_max
+            || (self.base_bytes > LARGE_BASE_BYTES && self.len < chain_max.saturating_mul(LONGER));
+        is_short && self.bytes <= self.base_bytes.saturating_mul(2)
     }
 }
 
-/// A snapshot's bytes, and what its row will say.
-struct Written {
-    bytes: Vec<u8>,
-    about: Vec<u8>,
+/// A base above this is worth a chain that is so many times longer.
+const LARGE_BASE_BYTES: u64 = 4 << 20;
+const LONGER: u64 = 64;
+/// A snapshot up to this is encoded once and held; a longer one twice: first its header is found, then
+/// it is written as it is encoded again.
+const HELD_BYTES_MAX: usize = 8 << 20;
+
+/// What a snapshot is to tell.
+struct Telling {
+    store: StoreId,
+    snapshot: Snapshot,
     covers: CommitSeq,
-    onto: Option<CommitSeq>,
-    rows: u64,
+    /// Those that changed, or all.
+    rows: Option<Vec<RowKey>>,
+    onto: Option<Chain>,
+}
+
+impl Telling {
+    /// Encodes it; its body goes to `to` piece by piece.
+    fn encode(&self, to: OnPiece<'_>) -> Result<SnapshotHeader> {
+        let mut writer = SnapshotWriter::default();
+        let mut push = |table: Table, key: &[u8], value: Option<&[u8]>| {
+            writer.push(table.number(), key, value)?;
+            match writer.take() {
+                piece if piece.is_empty() => Ok(()),
+                piece => to(&piece),
+            }
+        };
+        match &self.rows {
+            Some(rows) => {
+                for (table, key) in rows {
+                    let value = self.snapshot.raw_get(*table, key)?;
+                    push(*table, key, value.as_deref())?;
+                }
+            }
+            None => {
+                for table in Table::ALL.iter().filter(|table| table.is_in_snapshots()) {
+                    let everything = (Bound::Unbounded, Bound::Unbounded);
+                    self.snapshot.raw_scan(*table, everything, false, &mut |key, value| {
+                        push(*table, key, Some(value)).map(ControlFlow::Continue)
+                    })?;
+                }
+            }
+        }
+        let onto = self.onto.as_ref().map(|chain| chain.digest);
+        let (header, rest) = writer.finish(self.store, self.covers, onto)?;
+        to(&rest)?;
+        Ok(header)
+    }
+
+    /// Its header, and its body if that is short.
+    fn header(&self) -> Result<(SnapshotHeader, Option<Vec<u8>>)> {
+        let mut held = Some(Vec::new());
+        let header = self.encode(&mut |piece| {
+            held = held.take().filter(|held| held.len() + piece.len() <= HELD_BYTES_MAX);
+            held.iter_mut().for_each(|held| held.extend_from_slice(piece));
+            Ok(())
+        })?;
+        Ok((header, held))
+    }
+
+    fn write(&self, header: &SnapshotHeader, held: Option<&[u8]>, to: OnPiece<'_>) -> Result<()> {
+        to(&header.to_bytes())?;
+        if let Some(body) = held {
+            return to(body);
+        }
+        if self.encode(to)? != *header {
+            let cause = "the rows of one commit were read twice, and differed";
+            return Err(Error::damage("snapshot", format!("commit {}", self.covers), cause));
+        }
+        Ok(())
+    }
 }
 
 impl Store {
@@ -100,11 +173,18 @@ impl Store {
         }
         core.check_intake("snapshot")?;
         let mut published = writer.published.lock();
-        let Some(written) = self.gather()? else { return Ok(None) };
-        let Written { bytes, about, covers, onto, rows } = written;
+        let Some(telling) = self.telling()? else { return Ok(None) };
+        let (header, held) = telling.header()?;
+        let (covers, rows) = (telling.covers, header.rows);
+        let onto = telling.onto.as_ref().map(|chain| chain.newest);
         let referrer = Some((Table::Snapshots.number(), covers.0.to_bytes(), Vec::new()));
-        let content = Content { about, in_file: true, ..Content::new(bytes, referrer) };
-        let set = SealedSet::seal(core, self.files(), &writer.building, vec![content])?;
+        let about = header.to_bytes().to_vec();
+        let content = Content { about, in_file: true, ..Content::new(Vec::new(), referrer) };
+        let set = SealedSet::seal_streamed(core, &writer.building, content, |to| {
+            telling.write(&header, held.as_deref(), to)
+        })?;
+        // Pages of the rows that it reads stay as long as it does.
+        drop(telling);
         let at = core.disk.wall_nanos();
         set.publish(self.files(), Step::SnapshotCommit, |w, objects| {
             w.keep_quiet();
@@ -129,8 +209,8 @@ impl Store {
         core.limits.snapshot_chain_max > 0 && !core.manifest.meta().single_file
     }
 
-    /// Encodes all rows, or what changed; `None` when nothing did.
-    fn gather(&self) -> Result<Option<Written>> {
+    /// All rows, or what changed; `None` when nothing did.
+    fn telling(&self) -> Result<Option<Telling>> {
         let core = self.core();
         let mut snapshot = core.snapshot()?;
         let mut chain = Chain::read(&snapshot)?;
@@ -141,23 +221,14 @@ impl Store {
         chain.take_if(|chain| !chain.takes_one_more(core.limits.snapshot_chain_max));
         // Asked after the snapshot was taken: what is not in the one is in the other.
         let newest = chain.as_ref().map(|chain| chain.newest);
-        let changed = core.manifest.changed_since(newest, now)?;
-        let mut writer = SnapshotWriter::default();
-        match &changed {
-            Some(rows) => write_changed(&snapshot, rows, &mut writer)?,
-            None => {
-                // From the moment on when nobody wrote, every change is noted.
-                snapshot = core.snapshot()?;
-                write_all(&snapshot, &mut writer)?;
-            }
+        let rows = core.manifest.changed_since(newest, now)?;
+        if rows.is_none() {
+            // From the moment on when nobody wrote, every change is noted.
+            snapshot = core.snapshot()?;
         }
         let covers = snapshot.counters()?.commit_seq;
-        let onto = changed.and(chain);
-        let digest = onto.as_ref().map(|chain| chain.digest);
-        let (header, bytes) = writer.finish(self.id(), covers, digest)?;
-        let (about, rows) = (header.to_bytes().to_vec(), header.rows);
-        let onto = onto.map(|chain| chain.newest);
-        Ok(Some(Written { bytes, about, covers, onto, rows }))
+        let onto = chain.filter(|_| rows.is_some());
+        Ok(Some(Telling { store: self.id(), snapshot, covers, rows, onto }))
     }
 
     /// Writes one where that is due; what goes wrong is a warning.
@@ -165,18 +236,32 @@ impl Store {
         self.core().note_untidy(self.write_snapshot().map(|_| ()));
     }
 
-    /// Counts a publication, and writes a snapshot after every so many.
+    /// Counts a publication, and writes a snapshot after every so many, or when much changed.
     pub(super) fn count_publication(&self) {
-        let due = self.core().limits.snapshot_publications;
         let Ok(writer) = self.writer("snapshot") else { return };
         let count = {
             let mut published = writer.published.lock();
             *published += 1;
             *published
         };
-        if due > 0 && count >= due {
-            self.keep_snapshot();
+        match self.is_snapshot_due(count) {
+            Ok(true) => self.keep_snapshot(),
+            due => self.core().note_untidy(due.map(|_| ())),
         }
+    }
+
+    fn is_snapshot_due(&self, publications: u64) -> Result<bool> {
+        let (core, due) = (self.core(), self.core().limits.snapshot_publications);
+        let load = core.manifest.change_load();
+        if due == 0 || !self.has_snapshots() || publications < due && load.rows < CHANGED_ROWS_DUE {
+            return Ok(false);
+        }
+        if load.is_known {
+            return Ok(true);
+        }
+        // It is to be a base, which costs as much as the store has rows: then it waits the longer.
+        let base_rows = Chain::read(&core.snapshot()?)?.map_or(0, |chain| chain.base_rows);
+        Ok(load.rows >= base_rows / 2 || publications / due >= base_rows / (2 * CHANGED_ROWS_DUE))
     }
 
     /// The newest snapshot, and how old it is.
@@ -203,23 +288,4 @@ impl Store {
         let before = CommitSeq(w.commit_seq().0.saturating_sub(1));
         Ok(covers.filter(|covers| self.core().manifest.is_quiet_since(*covers, before)))
     }
-}
-
-fn write_all(snapshot: &Snapshot, writer: &mut SnapshotWriter) -> Result<()> {
-    for table in Table::ALL.iter().filter(|table| table.is_in_snapshots()) {
-        let everything = (Bound::Unbounded, Bound::Unbounded);
-        snapshot.raw_scan(*table, everything, false, &mut |key, value| {
-            writer.push(table.number(), key, Some(value))?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-    }
-    Ok(())
-}
-
-fn write_changed(snapshot: &Snapshot, rows: &[RowKey], writer: &mut SnapshotWriter) -> Result<()> {
-    for (table, key) in rows {
-        let value = snapshot.raw_get(*table, key)?;
-        writer.push(table.number(), key, value.as_deref())?;
-    }
-    Ok(())
 }

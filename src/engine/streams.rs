@@ -2,7 +2,6 @@
 //! accepted since. Whatever lies below `sealed_upto` is in chunks and no longer here.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Generation, LeaseId, OwnerId, RecordingId, Sequence, StreamId};
@@ -174,7 +173,7 @@ pub(crate) fn is_kept(row: &StreamRow, generation: Generation, sequence: Sequenc
 
 /// Payload bytes in memory, shared with readers.
 pub(crate) fn inline(payload: &[u8]) -> Payload {
-    Payload::Inline(Arc::from(payload))
+    Payload::Inline(payload.into())
 }
 
 #[cfg(test)]

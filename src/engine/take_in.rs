@@ -147,7 +147,7 @@ impl SealedSet {
             Some(row) => row,
             None => {
                 w.put(&object, &InlineRow { bytes: bytes.clone() })?;
-                let len = bytes.len() as u64;
+                let len = self.lens[index];
                 ObjectRow { digest, len, stored_len: len, codec: 0, place: Place::Inline }
             }
         };
@@ -177,7 +177,7 @@ impl SealedSet {
         };
         Ok(Some(ObjectRow {
             digest: self.digests[index],
-            len: self.contents[index].bytes.len() as u64,
+            len: self.lens[index],
             stored_len,
             codec: 0,
             place: Place::Extent { file: id, offset },

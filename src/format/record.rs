@@ -1,5 +1,7 @@
 //! The body of a records frame: one atomic group of records.
 
+use std::fmt;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::digest::Digest;
@@ -35,11 +37,56 @@ pub struct Place {
     pub sequence: Sequence,
 }
 
+/// Bytes that many may hold, or a part of such bytes, which keeps all of them.
+#[derive(Clone)]
+pub struct SharedBytes {
+    whole: Arc<[u8]>,
+    range: Range<usize>,
+}
+
+impl SharedBytes {
+    /// What `range` is of `whole`; nothing where it is none of it.
+    pub fn part(whole: Arc<[u8]>, range: Range<usize>) -> Self {
+        let range = if whole.get(range.clone()).is_some() { range } else { 0..0 };
+        Self { whole, range }
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.whole.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl<B: Into<Arc<[u8]>>> From<B> for SharedBytes {
+    fn from(bytes: B) -> Self {
+        let whole = bytes.into();
+        let range = 0..whole.len();
+        Self { whole, range }
+    }
+}
+
+impl PartialEq for SharedBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SharedBytes {}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 /// What a record holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
     /// The bytes themselves.
-    Inline(Arc<[u8]>),
+    Inline(SharedBytes),
     /// The name of an object that was sealed before.
     Object {
         /// Its digest.
@@ -93,21 +140,56 @@ pub fn body_len(records: &[Record]) -> usize {
     COUNT_BYTES + records.iter().map(Record::encoded_len).sum::<usize>()
 }
 
+/// A body up to this length is put together without memory of its own.
+const SHORT_BODY: usize = 512;
+
+/// The body of the frame that holds one record with these bytes, and they as a part of it: one
+/// allocation for a short one.
+pub fn encode_single(place: &Place, payload: &[u8]) -> (Arc<[u8]>, SharedBytes) {
+    let start = COUNT_BYTES + RECORD_HEADER_BYTES;
+    let mut head = [0; COUNT_BYTES + RECORD_HEADER_BYTES];
+    head[..COUNT_BYTES].copy_from_slice(&1u32.to_le_bytes());
+    put_header(&mut head[COUNT_BYTES..], place, INLINE, payload.len() as u64);
+    let len = start + payload.len();
+    let mut short = [0; SHORT_BODY];
+    let body: Arc<[u8]> = match short.get_mut(..len) {
+        Some(short) => {
+            short[..start].copy_from_slice(&head);
+            short[start..].copy_from_slice(payload);
+            Arc::from(&*short)
+        }
+        None => Arc::from([&head[..], payload].concat()),
+    };
+    let payload = SharedBytes { whole: Arc::clone(&body), range: start..len };
+    (body, payload)
+}
+
+/// Length of the body of one record with a payload of `len` bytes.
+pub fn single_len(len: usize) -> usize {
+    COUNT_BYTES + RECORD_HEADER_BYTES + len
+}
+
+fn put_header(into: &mut [u8], place: &Place, kind: u8, len: u64) {
+    into[..8].copy_from_slice(&place.stream.0.to_le_bytes());
+    into[8..12].copy_from_slice(&place.generation.0.to_le_bytes());
+    into[12..20].copy_from_slice(&place.sequence.0.to_le_bytes());
+    into[20] = kind;
+    into[21..RECORD_HEADER_BYTES].copy_from_slice(&len.to_le_bytes());
+}
+
 /// The body of the frame that holds `records`.
 pub fn encode_body(records: &[Record]) -> Vec<u8> {
     let mut body = Vec::with_capacity(body_len(records));
     // A frame is bounded far below 2^32 records; a body with a wrong count would not decode.
     body.extend(u32::try_from(records.len()).unwrap_or(0).to_le_bytes());
     for record in records {
-        body.extend_from_slice(&record.stream.0.to_le_bytes());
-        body.extend_from_slice(&record.generation.0.to_le_bytes());
-        body.extend_from_slice(&record.sequence.0.to_le_bytes());
         let (kind, len, bytes): (u8, u64, &[u8]) = match &record.payload {
             Payload::Inline(bytes) => (INLINE, bytes.len() as u64, bytes),
             Payload::Object { digest, len } => (OBJECT, *len, &digest.0),
         };
-        body.push(kind);
-        body.extend_from_slice(&len.to_le_bytes());
+        let mut header = [0; RECORD_HEADER_BYTES];
+        put_header(&mut header, &record.place(), kind, len);
+        body.extend_from_slice(&header);
         body.extend_from_slice(bytes);
     }
     body
@@ -175,7 +257,7 @@ mod tests {
 
     fn record() -> impl Strategy<Value = Record> {
         let payload = prop_oneof![
-            prop::collection::vec(any::<u8>(), 0..80).prop_map(|b| Payload::Inline(b.into())),
+            prop::collection::vec(any::<u8>(), 0..700).prop_map(|b| Payload::Inline(b.into())),
             (any::<[u8; 32]>(), any::<u64>())
                 .prop_map(|(d, len)| Payload::Object { digest: Digest(d), len }),
         ];
@@ -195,7 +277,12 @@ mod tests {
         fn groups_come_back_and_cut_ones_do_not(records in prop::collection::vec(record(), 1..20)) {
             let mut body = encode_body(&records);
             prop_assert_eq!(body.len(), body_len(&records));
-            prop_assert_eq!(decode_body(&body).unwrap(), records);
+            prop_assert_eq!(&decode_body(&body).unwrap(), &records);
+            if let Payload::Inline(bytes) = &records[0].payload {
+                let (single, part) = encode_single(&records[0].place(), bytes);
+                prop_assert_eq!(&single[..], &encode_body(&records[..1])[..]);
+                prop_assert_eq!(&part, bytes);
+            }
             for len in 0..body.len() {
                 prop_assert!(decode_body(&body[..len]).is_err());
             }

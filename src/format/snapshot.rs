@@ -117,16 +117,22 @@ impl SnapshotHeader {
     }
 }
 
-/// Collects entries. Memory: what is compressed so far, and one block.
+/// Collects entries. Memory: what is compressed and not taken, and one block.
 #[derive(Debug, Default)]
 pub struct SnapshotWriter {
     body: Vec<u8>,
     block: Vec<u8>,
     rows: u64,
     raw_len: u64,
+    body_len: u64,
 }
 
 impl SnapshotWriter {
+    /// The next bytes behind the header, as far as they are known.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.body)
+    }
+
     /// Adds a row, or with no value that it went. Give them in order of table and key.
     ///
     /// # Errors
@@ -168,11 +174,14 @@ impl SnapshotWriter {
         self.body.extend((raw.len() as u32).to_le_bytes());
         self.body.extend((stored.len() as u32).to_le_bytes());
         self.body.extend(stored);
+        self.body_len += 8 + stored.len() as u64;
         self.raw_len += raw.len() as u64;
         Ok(())
     }
 
-    /// The header and the whole snapshot of the rows as of commit `covers`.
+    /// The header of a snapshot of the rows as of commit `covers`, and its last bytes: those that were
+    /// not [taken](Self::take). Equal entries give equal bytes, so that the header may be found in one
+    /// round, and what stands behind it be written in another.
     ///
     /// # Errors
     /// As [`SnapshotWriter::push`].
@@ -183,11 +192,8 @@ impl SnapshotWriter {
         onto: Option<Digest>,
     ) -> Result<(SnapshotHeader, Vec<u8>)> {
         self.end_block()?;
-        let (rows, raw_len, body_len) = (self.rows, self.raw_len, self.body.len() as u64);
-        let header = SnapshotHeader { store, covers, onto, rows, raw_len, body_len };
-        let mut bytes = header.to_bytes().to_vec();
-        bytes.append(&mut self.body);
-        Ok((header, bytes))
+        let Self { rows, raw_len, body_len, body, .. } = self;
+        Ok((SnapshotHeader { store, covers, onto, rows, raw_len, body_len }, body))
     }
 }
 
@@ -285,7 +291,10 @@ mod tests {
         writer.push(9, b"zeros", Some(&vec![0; 400 << 10])).unwrap();
         entries.push((9, b"zeros".to_vec(), Some(vec![0; 400 << 10])));
         let onto = Some(Digest::of(b"before"));
-        let (header, bytes) = writer.finish(StoreId([3; 16]), CommitSeq(77), onto).unwrap();
+        let taken = writer.take();
+        assert!(!taken.is_empty(), "blocks can be taken on the way");
+        let (header, rest) = writer.finish(StoreId([3; 16]), CommitSeq(77), onto).unwrap();
+        let bytes = [&header.to_bytes()[..], &taken, &rest].concat();
         assert_eq!(SnapshotHeader::from_bytes(&bytes).unwrap(), header);
         (entries, bytes)
     }

@@ -8,7 +8,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::{FRAME_HEADER_BYTES, body_checksum, padded};
-use crate::format::record::{Record, body_len, encode_body};
+use crate::format::record::{
+    Payload, Place, Record, body_len, encode_body, encode_single, single_len,
+};
 use crate::ids::{CommitSeq, Epoch, OwnerId, Sequence, StoreId, StreamId};
 use crate::limits::Limits;
 use crate::protection::Protection;
@@ -17,7 +19,7 @@ use crate::vfs::Disk;
 use super::birth::Registrar;
 use super::book::{Book, OpenJournal};
 use super::commit::State;
-use super::queue::Queue;
+use super::queue::{Places, Queue};
 use super::room::full;
 use super::seats::Bell;
 use super::ticket::{Level, Ticket};
@@ -102,21 +104,44 @@ impl Journal {
     /// `Closed`; `Forked`.
     pub fn enqueue(&self, records: impl AsRef<[Record]>) -> Result<Ticket> {
         let records = records.as_ref();
-        let refuse =
-            |kind, limit: &str, cause: String| Err(Error::new(kind, "append", limit, cause));
         if records.is_empty() {
             return refuse(ErrorKind::Invalid, "records", "a frame holds at least one".into());
         }
         self.check_process()?;
-        let bytes = padded(FRAME_HEADER_BYTES + body_len(records)) as u64;
+        self.check_frame(body_len(records))?;
+        let places = Places::Many(records.iter().map(Record::place).collect());
+        self.accept(encode_body(records).into(), places)
+    }
+
+    /// As [`enqueue`](Self::enqueue), of one record with these bytes; also returns them as they are held
+    /// now. Whoever calls has asked whether this is the process that began the journal.
+    ///
+    /// # Durability
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn enqueue_single(&self, place: Place, payload: &[u8]) -> Result<(Ticket, Payload)> {
+        self.check_frame(single_len(payload.len()))?;
+        let (body, held) = encode_single(&place, payload);
+        let ticket = self.accept(body, Places::One(place))?;
+        Ok((ticket, Payload::Inline(held)))
+    }
+
+    fn check_frame(&self, body_len: usize) -> Result<()> {
+        let bytes = padded(FRAME_HEADER_BYTES + body_len) as u64;
         let limits = &self.config.limits;
         if bytes > limits.frame_bytes_max {
             let cause = format!("{bytes} bytes in one group, {} allowed", limits.frame_bytes_max);
             return refuse(ErrorKind::LimitExceeded, "frame_bytes_max", cause);
         }
-        let body = encode_body(records);
+        Ok(())
+    }
+
+    fn accept(&self, body: Arc<[u8]>, places: Places) -> Result<Ticket> {
+        let bytes = padded(FRAME_HEADER_BYTES + body.len()) as u64;
+        let limits = &self.config.limits;
         let sum = body_checksum(&body);
-        let places = records.iter().map(Record::place).collect();
         let now = self.config.disk.monotonic_nanos();
 
         let mut state = self.state.lock();
@@ -324,4 +349,8 @@ impl Journal {
             },
         }
     }
+}
+
+fn refuse<T>(kind: ErrorKind, limit: &str, cause: String) -> Result<T> {
+    Err(Error::new(kind, "append", limit, cause))
 }

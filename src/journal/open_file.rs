@@ -103,7 +103,7 @@ impl OpenFile {
     /// Returns how many are in the file, or begun in it when the write failed.
     pub fn write_piece(
         &mut self,
-        run: &[Arc<Queued>],
+        run: &[Queued],
         file_bytes: u64,
         buffer: &mut Vec<u8>,
     ) -> (usize, Result<(), Failure>) {

@@ -9,13 +9,29 @@ use crate::format::record::Place;
 use crate::ids::{Sequence, StreamId};
 use crate::protection::Protection;
 
+/// Where the records of a frame belong.
+#[derive(Debug, Clone)]
+pub(super) enum Places {
+    One(Place),
+    Many(Arc<[Place]>),
+}
+
+impl Places {
+    pub fn iter(&self) -> std::slice::Iter<'_, Place> {
+        match self {
+            Self::One(place) => std::slice::from_ref(place).iter(),
+            Self::Many(places) => places.iter(),
+        }
+    }
+}
+
 /// One encoded frame.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queued {
     pub position: u64,
-    pub body: Vec<u8>,
+    pub body: Arc<[u8]>,
     pub body_checksum: u32,
-    pub places: Box<[Place]>,
+    pub places: Places,
     pub at_nanos: u64,
 }
 
@@ -39,7 +55,7 @@ pub(super) enum Standing {
 
 #[derive(Debug)]
 struct Entry {
-    frame: Arc<Queued>,
+    frame: Queued,
     /// Its records are durable by another way.
     settled: bool,
 }
@@ -93,13 +109,13 @@ impl Queue {
     }
 
     /// Takes a frame in, giving it the next position.
-    pub fn push(&mut self, body: Vec<u8>, checksum: u32, places: Box<[Place]>, now: u64) -> u64 {
+    pub fn push(&mut self, body: Arc<[u8]>, checksum: u32, places: Places, now: u64) -> u64 {
         self.last += 1;
         let position = self.last;
         let frame = Queued { position, body, body_checksum: checksum, places, at_nanos: now };
         self.bytes += frame.bytes();
         self.peak = self.peak.max(self.bytes);
-        self.waiting.push_back(Entry { frame: Arc::new(frame), settled: false });
+        self.waiting.push_back(Entry { frame, settled: false });
         position
     }
 
@@ -115,9 +131,9 @@ impl Queue {
     }
 
     /// Every waiting frame. They keep their places until [`end_run`](Self::end_run).
-    pub fn begin_run(&mut self) -> Vec<Arc<Queued>> {
+    pub fn begin_run(&mut self) -> Vec<Queued> {
         self.held = self.last;
-        self.waiting.iter().map(|e| Arc::clone(&e.frame)).collect()
+        self.waiting.iter().map(|e| e.frame.clone()).collect()
     }
 
     /// The first `written` frames of the run are in the file, and those up to `begun` may be in part.
@@ -215,8 +231,8 @@ impl Unsynced {
             }
             _ => self.positions.push_back(frame.position..=frame.position),
         }
-        self.grouped |= frame.places.len() > 1;
-        for place in &frame.places {
+        self.grouped |= frame.places.iter().len() > 1;
+        for place in frame.places.iter() {
             let (low, high) =
                 self.streams.entry(place.stream).or_insert((place.sequence, place.sequence));
             *low = place.sequence.min(*low);
@@ -271,7 +287,8 @@ mod tests {
             generation: Generation(0),
             sequence: Sequence(q),
         };
-        queue.push(vec![1], 0, records.iter().map(place).collect(), 0)
+        let places = Places::Many(records.iter().map(place).collect());
+        queue.push([1].into(), 0, places, 0)
     }
 
     /// Does a frame that a leader holds, or that is in the file in part, ever leave its place?

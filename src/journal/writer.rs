@@ -73,7 +73,7 @@ impl Writer {
     }
 
     /// Writes the frames of `run`, as many as the file takes, beginning a file where there is none.
-    pub fn append(&mut self, run: &[Arc<Queued>]) -> Appended {
+    pub fn append(&mut self, run: &[Queued]) -> Appended {
         let mut done = Appended::default();
         if !run.is_empty() {
             let result = self.make_room().and_then(|()| self.fill(run, &mut done));
@@ -106,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    fn fill(&mut self, run: &[Arc<Queued>], done: &mut Appended) -> Result<(), Failure> {
+    fn fill(&mut self, run: &[Queued], done: &mut Appended) -> Result<(), Failure> {
         let Some(file) = self.open.as_mut() else { return Ok(()) };
         let file_bytes = self.config.limits.journal_file_bytes;
         self.config.disk.mark(Step::AppendWrite);

@@ -19,6 +19,18 @@ pub(super) const CHANGED_ROWS_MAX: usize = 1 << 16;
 /// A row by table and key.
 pub type RowKey = (Table, Vec<u8>);
 
+/// How much changed since the newest snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeLoad {
+    /// Rows, about.
+    pub rows: u64,
+    /// Whether they are known one by one.
+    pub is_known: bool,
+}
+
+/// A snapshot is written once so many rows changed: before there are too many to be kept.
+pub const CHANGED_ROWS_DUE: u64 = CHANGED_ROWS_MAX as u64 / 2;
+
 /// What one transaction touched.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
@@ -52,6 +64,8 @@ struct State {
     /// The newest commit that changed more than bookkeeping, as far as we know.
     content: CommitSeq,
     rows: BTreeMap<RowKey, CommitSeq>,
+    /// Rows that were touched, those that are not kept as well, since the newest snapshot.
+    touched: u64,
 }
 
 impl State {
@@ -64,7 +78,13 @@ impl State {
 
 impl Changes {
     pub(super) fn new(last: CommitSeq) -> Self {
-        Self(Mutex::new(State { since: None, last, content: last, rows: BTreeMap::new() }))
+        Self(Mutex::new(State {
+            since: None,
+            last,
+            content: last,
+            rows: BTreeMap::new(),
+            touched: 0,
+        }))
     }
 
     /// Takes note of what commit `commit` is about to change.
@@ -72,6 +92,7 @@ impl Changes {
         let mut state = self.0.lock();
         let is_next = state.last.next() == Some(commit);
         state.last = commit;
+        state.touched = state.touched.saturating_add(touched.rows.len() as u64);
         if !is_next {
             state.forget();
         }
@@ -105,9 +126,19 @@ impl Changes {
     /// A snapshot of the rows as of `covered` stands: earlier changes are in it.
     pub(super) fn covered(&self, covered: CommitSeq) {
         let mut state = self.0.lock();
+        state.touched = 0;
         if state.since.is_some_and(|since| since <= covered) {
             state.since = Some(covered);
             state.rows.retain(|_, commit| *commit > covered);
+        }
+    }
+
+    /// What the next snapshot has to tell.
+    pub(super) fn load(&self) -> ChangeLoad {
+        let state = self.0.lock();
+        match state.since {
+            Some(_) => ChangeLoad { rows: state.rows.len() as u64, is_known: true },
+            None => ChangeLoad { rows: state.touched, is_known: false },
         }
     }
 

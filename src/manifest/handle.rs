@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::body::{self, Pending};
-use super::changes::{Changes, RowKey};
+use super::changes::{ChangeLoad, Changes, RowKey};
 use super::commit::{self, Committed};
 use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
@@ -213,6 +213,11 @@ impl Manifest {
             self.with_writer(|db| commit::alone(db, turns, &self.halt, begin))?;
         }
         Ok(known)
+    }
+
+    /// How much changed since the newest snapshot, as far as this opening knows.
+    pub fn change_load(&self) -> ChangeLoad {
+        self.changes.load()
     }
 
     /// A snapshot of the rows as of `covered` stands.

@@ -51,7 +51,7 @@ mod write;
 pub use birth::Birth;
 pub use body::{BodyDisk, Books, lock_file};
 pub use by_table::edges_of_value;
-pub use changes::RowKey;
+pub use changes::{CHANGED_ROWS_DUE, ChangeLoad, RowKey};
 pub use commit::Committed;
 pub use draft::{Draft, Drafted, Pass, PassRow, row_value};
 pub use handle::Manifest;

@@ -122,13 +122,19 @@ fn fill<'p>(
     builder: &mut ChunkBuilder,
 ) -> Result<u64> {
     let mut dropped = 0u64;
+    let mut values: Vec<Value<'p>> = Vec::with_capacity(schema.fields().len());
     for payload in payloads {
-        let mut fetched = Vec::new();
-        let bytes = store.payload_slice(payload, &mut fetched)?;
+        if let Payload::Inline(bytes) = payload {
+            let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
+            builder.push(iteration, time, &values)?;
+            dropped = split_dropped(bytes)?.0.saturating_add(dropped);
+            continue;
+        }
+        let bytes = store.payload_bytes(payload)?;
         let mut values: Vec<Value<'_>> = Vec::with_capacity(schema.fields().len());
-        let (iteration, time) = row_payload::decode(schema, bytes, &mut values)?;
+        let (iteration, time) = row_payload::decode(schema, &bytes, &mut values)?;
         builder.push(iteration, time, &values)?;
-        dropped = split_dropped(bytes)?.0.saturating_add(dropped);
+        dropped = split_dropped(&bytes)?.0.saturating_add(dropped);
     }
     Ok(dropped)
 }

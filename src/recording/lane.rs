@@ -144,7 +144,7 @@ impl Lane {
         payload: &Payload,
     ) -> Result<()> {
         let bytes = match payload {
-            Payload::Inline(bytes) => Arc::clone(bytes),
+            Payload::Inline(bytes) => Arc::from(&**bytes),
             Payload::Object { .. } => match store.payload_bytes(payload) {
                 Ok(bytes) => Arc::from(bytes),
                 // Its object went with the journal's name for it: it is in a chunk, or cut away.

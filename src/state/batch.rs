@@ -151,7 +151,8 @@ impl Batch {
     ///
     /// # Durability
     /// *Durable* when it returns: one transaction for any number of changes. Values above the
-    /// limit `object_inline_bytes_max` take one more sync, together.
+    /// limit `object_inline_bytes_max`, and shorter ones that come together to 16 times as much, take
+    /// one more sync, together.
     pub fn commit(mut self) -> Result<Changed> {
         if let Some(broken) = self.broken.take() {
             return Err(broken);

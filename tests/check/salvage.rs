@@ -284,6 +284,30 @@ fn p10_chains_of_snapshots_stay_short_and_old_ones_go() {
     store.close().unwrap();
 }
 
+/// Does a snapshot that is too long to be held in memory, and is encoded on its way into its file, tell
+/// every row?
+#[test]
+fn g25_a_long_snapshot_is_written_as_it_is_encoded() {
+    let disk = sim(12);
+    let mut limits = crate::support::small();
+    limits.object_inline_bytes_max = 1 << 20;
+    let options = Store::options().limits(limits).disk(Arc::new(disk.clone()));
+    let store = options.create(root()).unwrap();
+    let mut rng = Rng::new(3);
+    for n in 0..12 {
+        let lease = store.lease("keeper", &format!("{n}"), None, &[]).unwrap();
+        let mut bytes = vec![0; 1 << 20];
+        rng.fill(&mut bytes);
+        store.put_objects(lease, vec![bytes]).unwrap();
+    }
+    store.close().unwrap();
+    let before = seen_at(&disk, &root());
+    lose_manifest(&disk);
+    let salvaged = salvaged(&disk);
+    assert!(salvaged.is_whole() && salvaged.is_complete && salvaged.chain == 1, "{salvaged:?}");
+    assert_eq!(seen_at(&disk, &new()), before);
+}
+
 /// A store whose newest records are newer than its snapshot, without its manifest.
 fn half_told(seed: u64) -> SimDisk {
     let disk = filled(seed);

@@ -36,7 +36,7 @@ fn a_bloated_manifest_shrinks_to_its_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.stone");
     let mut limits = small();
-    limits.object_inline_bytes_max = 4 << 10;
+    limits.object_inline_bytes_max = 64 << 10;
     let options = || Store::options().limits(limits.clone());
     let store = options().create(&path).unwrap();
     let stream = store.create_stream("kept").unwrap();

@@ -15,5 +15,6 @@ mod power;
 mod road;
 mod sealer;
 mod single;
+mod small;
 mod support;
 mod threads;

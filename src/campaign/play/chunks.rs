@@ -101,7 +101,9 @@ impl Player {
         };
         let records: Vec<Bytes> = (0..3u8).map(|n| Arc::from(vec![n; 60])).collect();
         let mut content = Vec::new();
-        records.iter().for_each(|r| encode_record(&Payload::Inline(Arc::clone(r)), &mut content));
+        records
+            .iter()
+            .for_each(|r| encode_record(&Payload::Inline(Arc::clone(r).into()), &mut content));
         let mut one = self.build(stream, 0)?;
         one.rows = records.len() as u64;
         (one.raw_len, one.content) = (content.len() as u64, content);

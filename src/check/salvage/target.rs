@@ -1,7 +1,6 @@
 //! The new store: what the rows of the snapshot say as far as bytes are there, and what is newer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::journey::{Found, Segment, follow};
 use super::objects::{Copier, Objects};
@@ -292,7 +291,7 @@ impl<'s> Target<'s> {
             let bytes = source.by_digest(digest).map(|(_, bytes)| bytes).or_else(from_row);
             match bytes {
                 Some(bytes) => {
-                    *payload = Payload::Inline(Arc::from(bytes));
+                    *payload = Payload::Inline(bytes.into());
                     true
                 }
                 None => {

@@ -132,6 +132,8 @@ pub struct ChunkBuilder {
     cells_len: u64,
     /// Of fields, where no sample decides.
     coding: Option<Coding>,
+    /// Kept from one chunk to the next.
+    zstd: Option<Compressor>,
 }
 
 impl ChunkBuilder {
@@ -147,6 +149,7 @@ impl ChunkBuilder {
             raw_len: 0,
             cells_len: 0,
             coding: None,
+            zstd: None,
         }
     }
 
@@ -242,7 +245,9 @@ impl ChunkBuilder {
         let last = self.iterations.len() - 1;
         let times = self.time_at(0).zip(self.time_at(last));
         let mut content = header();
-        let blocks = self.encode_blocks(&mut content)?;
+        let mut zstd = self.zstd.take().map_or_else(Compressor::new, Ok)?;
+        let blocks = self.encode_blocks(&mut zstd, &mut content)?;
+        self.zstd = Some(zstd);
         let footer = Footer {
             schema: self.schema.to_bytes()?,
             rows: self.rows(),
@@ -263,7 +268,8 @@ impl ChunkBuilder {
 
     /// Forgets all records.
     pub fn clear(&mut self) {
-        *self = Self { coding: self.coding, ..Self::new(self.schema.clone()) };
+        let zstd = self.zstd.take();
+        *self = Self { coding: self.coding, zstd, ..Self::new(self.schema.clone()) };
     }
 
     fn time_at(&self, row: usize) -> Option<f64> {
@@ -273,8 +279,7 @@ impl ChunkBuilder {
         }
     }
 
-    fn encode_blocks(&self, content: &mut Vec<u8>) -> Result<Vec<BlockRow>> {
-        let mut zstd = Compressor::new()?;
+    fn encode_blocks(&self, zstd: &mut Compressor, content: &mut Vec<u8>) -> Result<Vec<BlockRow>> {
         let iteration_at = |row: usize| match self.iterations.get(row) {
             Value::I64(iteration) => iteration,
             _ => 0,
@@ -284,7 +289,7 @@ impl ChunkBuilder {
         for (number, column) in columns.enumerate() {
             let coding = self.coding.filter(|_| number > usize::from(self.times.is_some()));
             for range in block::cut(column) {
-                for (range, encoded) in block::encode(column, range, coding, &mut zstd)? {
+                for (range, encoded) in block::encode(column, range, coding, zstd)? {
                     let times = self.time_at(range.start).zip(self.time_at(range.end - 1));
                     rows.push(BlockRow {
                         column: number as u32,

@@ -110,8 +110,8 @@ mod format_layout {
 
 mod format_record {
     pub use sealstone::format::record::{
-        COUNT_BYTES, Payload, Place, RECORD_HEADER_BYTES, RECORD_LAYOUT, Record, body_len,
-        decode_body, encode_body,
+        COUNT_BYTES, Payload, Place, RECORD_HEADER_BYTES, RECORD_LAYOUT, Record, SharedBytes,
+        body_len, decode_body, encode_body, encode_single, single_len,
     };
 }
 
@@ -146,7 +146,7 @@ mod journal {
 
 mod manifest {
     pub use sealstone::manifest::{
-        Birth, BodyDisk, BodyRow, Books, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
+        Birth, BodyDisk, BodyRow, Books, CHANGED_ROWS_DUE, ChangeLoad, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
         ClaimRow, Committed, Compacted, CondemnedRow, CountersKey, CountersRow, Cursor, Cut,
         DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, EventForm, EventRow, FEATURES_READ,
         FEATURES_WRITE, FORMAT, FileObjectRow, FileRow, FileState, FrameRow, HistoryKey,

@@ -160,6 +160,8 @@ shared! {
     sealstone::check::Severity,
     sealstone::check::Unconfirmed,
     sealstone::engine::SnapshotAge,
+    sealstone::format::record::SharedBytes,
+    sealstone::manifest::ChangeLoad,
     sealstone::manifest::EventForm,
     sealstone::manifest::EventRow,
     sealstone::manifest::RowKey,
