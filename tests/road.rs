@@ -108,7 +108,7 @@ fn the_weather_comes_back_value_for_value() {
     let expected: Vec<i64> = jfk.field("hour").unwrap().rows(0..3).to_vec().unwrap();
     assert_eq!(hours, expected);
     let wrong = ewr.field("temp").unwrap().to_vec::<i64>().unwrap_err();
-    assert!(wrong.to_string().contains("row 0 is f64, not i64"), "{wrong}");
+    assert!(wrong.to_string().contains("record 0 is f64, not i64"), "{wrong}");
     let absent = ewr.field("pressure").unwrap().to_vec::<f64>().unwrap_err();
     assert_eq!(absent.kind(), ErrorKind::Invalid);
 }
