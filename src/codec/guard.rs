@@ -212,8 +212,8 @@ mod tests {
         let value = (kinds, map, New(5), Nothing, ());
         let bytes = encode("value", &value).unwrap();
         assert_eq!(bytes, super::super::encode("value", &value).unwrap());
-        let read: (Vec<Kind>, BTreeMap<String, (bool, [u16; 3])>, New, Nothing, ()) =
-            decode("value", &bytes).unwrap();
+        type Map = BTreeMap<String, (bool, [u16; 3])>;
+        let read: (Vec<Kind>, Map, New, Nothing, ()) = decode("value", &bytes).unwrap();
         assert_eq!(read, value);
     }
 }

@@ -94,7 +94,7 @@ impl Passing {
             let before = self.turns.load(Ordering::SeqCst);
             let taken = take();
             fence(Ordering::SeqCst);
-            let is_still = before % 2 == 0 && before == self.turns.load(Ordering::SeqCst);
+            let is_still = before.is_multiple_of(2) && before == self.turns.load(Ordering::SeqCst);
             if taken.is_some() || is_still {
                 return taken;
             }

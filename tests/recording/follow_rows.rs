@@ -71,9 +71,12 @@ fn rec50_in_one_file_what_is_committed_is_durable() {
     }
 }
 
+/// Records, by iteration and value.
+type Told = Vec<(i64, f64)>;
+
 /// A fenced owner writes behind the end with which its journal is taken over; what a follower of
 /// both owners saw, and what is there.
-fn fenced() -> (Vec<String>, Vec<(i64, f64)>, Vec<(i64, f64)>) {
+fn fenced() -> (Vec<String>, Told, Told) {
     let (disk, gate) = gated(33);
     let mut run = Run::create(&on(&disk.process(11)).access(WriteAccess::Shared), &root());
     let two = through(&gate).access(WriteAccess::Shared).open(root()).unwrap();
@@ -120,7 +123,7 @@ fn rec50_what_a_fenced_owner_wrote_is_taken_back() {
 }
 
 /// A sync fails, and the store is opened again over a medium that has less than was shown.
-fn reverted(seals: bool) -> (Vec<String>, Vec<(i64, f64)>, Vec<(i64, f64)>) {
+fn reverted(seals: bool) -> (Vec<String>, Told, Told) {
     let disk = sim(34);
     let writer = disk.process(10);
     let mut run = Run::create(&on(&writer), &root());
@@ -169,7 +172,7 @@ fn rec50_what_the_medium_lost_is_taken_back() {
 
 /// The recording is reopened and moved back between a look and the reading of a chunk; whether the
 /// end was told all the same, and what was told in the end and is there.
-fn reopened_under_a_reading() -> (bool, Vec<(i64, f64)>, Vec<(i64, f64)>) {
+fn reopened_under_a_reading() -> (bool, Told, Told) {
     let (disk, gate) = gated(35);
     let set = |run: &Run, status: RecordingStatus| {
         let id = run.store.recording(NAME).unwrap().id();

@@ -217,7 +217,7 @@ impl Observable for State {
             FieldType::F32 => to.put((drawn % 1000) as f32 / 7.0),
             FieldType::F64 if to.field().shape.is_scalar() => to.put((drawn % 1000) as f64 / 7.0),
             FieldType::F64 => {
-                let of = to.field().shape.fixed_len().map_or(drawn % 12, |of| of as u64);
+                let of = to.field().shape.fixed_len().map_or(drawn % 12, |of| of);
                 let values: Vec<f64> = (0..of).map(|at| mix(drawn, at) as f64).collect();
                 to.put(&values[..])
             }

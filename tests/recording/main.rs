@@ -10,6 +10,7 @@ mod bits;
 mod catalogue;
 #[cfg(feature = "sim")]
 mod checkpoint;
+#[cfg(feature = "sim")]
 mod chunks;
 mod decoders;
 mod diff;
@@ -19,7 +20,9 @@ mod ends;
 mod events;
 #[cfg(feature = "sim")]
 mod follow;
+#[cfg(feature = "sim")]
 mod follow_rows;
+#[cfg(feature = "sim")]
 mod followed;
 #[cfg(feature = "sim")]
 mod followed_run;

@@ -68,8 +68,10 @@ fn resume(store: &Store, change: fn(&mut Settings)) -> Result<()> {
     started
 }
 
+type Change = fn(&mut Settings);
+
 /// Each change of a meaning, and what is said of it.
-const CHANGES: &[(&str, fn(&mut Settings))] = &[
+const CHANGES: &[(&str, Change)] = &[
     ("the name of iterations is \"step\", not \"n\"", |s| {
         s.axis = TimeAxis::named("n", "1").time("t", "s");
     }),

@@ -117,7 +117,8 @@ fn p5_a_recording_in_bulk_that_ended_is_free_for_others() {
 /// and does one beside a recorder of the same process take nothing from it?
 #[test]
 fn p5_what_was_refused_holds_no_stream() {
-    let refused: [(&str, fn(&Store) -> ErrorKind, ErrorKind); 3] = [
+    type Act = fn(&Store) -> ErrorKind;
+    let refused: [(&str, Act, ErrorKind); 3] = [
         ("start", |store| draft(store).start().unwrap_err().kind(), ErrorKind::Exists),
         (
             "resume",

@@ -79,7 +79,7 @@ impl Room {
             return Ok(true);
         }
         let (free, inside) = (free(manifest)?, self.inside(manifest)?);
-        let (len, holes) = (manifest.len_bytes()?, holes(manifest)?);
+        let len = manifest.len_bytes()?;
         let has_room = free.saturating_add(inside) >= wanted.saturating_add(LEFT_BYTES);
         if !has_room {
             return Ok(false);
@@ -93,7 +93,7 @@ impl Room {
         }
         // As long as somebody reads, and where many short rows are taken for long ones, redb may let
         // the file grow if the disk has what that takes.
-        let (len, holes) = (manifest.len_bytes()?, self::holes(manifest)?);
+        let (len, holes) = (manifest.len_bytes()?, holes(manifest)?);
         let wanted = wanted.saturating_add(reserve(len)).saturating_add(holes);
         Ok(self::free(manifest)? >= wanted)
     }
