@@ -66,7 +66,7 @@ impl fmt::Display for Place<'_> {
 /// let decoders = Decoders::new()
 ///     .field("x", |state: &mut State, x: f64| state.x = x)?
 ///     .field("name", |state: &mut State, name: Option<String>| state.name = name)?;
-/// # sealstone::Result::Ok(())
+/// # Ok::<(), sealstone::Error>(())
 /// ```
 pub struct Decoders<S> {
     by_field: BTreeMap<String, Decoder<S>>,
