@@ -208,8 +208,9 @@ impl Store {
         Ok(planned)
     }
 
-    /// Bulk path: before a chunk is published, the parts of its observations that belong to other
-    /// streams are durable in the journal, so that no observation is ever half there.
+    /// Bulk path: before a chunk is published, what was accepted up to its last record and belongs to
+    /// other streams is durable in the journal: no observation is ever half there, or there without an
+    /// earlier one.
     fn settle_mixed_frames(&self, bounds: &BTreeMap<StreamId, Sequence>) -> Result<()> {
         let writer = self.writer("seal")?;
         let upto = |stream| bounds.get(&stream).copied().unwrap_or_default();

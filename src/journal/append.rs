@@ -189,9 +189,9 @@ impl Journal {
         self.up_to(|queue| queue.last_unwritten(), Level::Written)
     }
 
-    /// Before the records below `sealed_upto` are published: makes durable every frame of which some
-    /// records are below it and some are not, so that no observation is ever half there. Frames that
-    /// came before such a frame are written with it. No I/O where there is none.
+    /// Before the records below `sealed_upto` are published: makes durable every frame up to the last
+    /// of them that holds others, so that no observation is ever half there, or there without an
+    /// earlier one. No I/O where there is none.
     ///
     /// `sealed_upto` is as it will be after the publication; it is called under a lock of the journal and
     /// must not use it.

@@ -82,8 +82,6 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Unsynced {
     positions: VecDeque<RangeInclusive<u64>>,
-    /// Whether one of them holds records of more than one place.
-    grouped: bool,
     /// The lowest and the highest sequence of each stream.
     streams: BTreeMap<StreamId, (Sequence, Sequence)>,
 }
@@ -205,16 +203,20 @@ impl Queue {
         self.unsynced.last()
     }
 
-    /// The last frame, not durable yet, of which some records are below `sealed_upto` and some not.
+    /// The last frame, not durable yet, that must be before records below `sealed_upto` are published:
+    /// it holds one that is not, and one of it or of a later frame is. G2: what survives has no holes,
+    /// also between streams.
     pub fn last_partly_sealed(&self, sealed_upto: SealedUpTo<'_>) -> Option<u64> {
         let sealed = |p: &Place| p.sequence < sealed_upto(p.stream);
-        let partly = |e: &&Entry| {
-            let places = &e.frame.places;
-            !e.settled && places.iter().any(sealed) && !places.iter().all(sealed)
-        };
-        let waiting = self.waiting.iter().rev().find(partly).map(|e| e.frame.position);
-        waiting
-            .or_else(|| self.unsynced.last().filter(|_| self.unsynced.may_be_partly(sealed_upto)))
+        let touched = |e: &Entry| !e.settled && e.frame.places.iter().any(sealed);
+        let whole = |e: &Entry| e.settled || e.frame.places.iter().all(sealed);
+        let upto = self.waiting.iter().rposition(touched);
+        let before = self.waiting.iter().take(upto.map_or(0, |last| last + 1));
+        let waiting = before.rev().find(|e| !whole(e)).map(|e| e.frame.position);
+        waiting.or_else(|| {
+            let is_followed = upto.is_some() || self.unsynced.is_touched(sealed_upto);
+            self.unsynced.last().filter(|_| is_followed && self.unsynced.is_open(sealed_upto))
+        })
     }
 
     /// When the oldest frame that nobody has asked for yet was taken in.
@@ -231,7 +233,6 @@ impl Unsynced {
             }
             _ => self.positions.push_back(frame.position..=frame.position),
         }
-        self.grouped |= frame.places.iter().len() > 1;
         for place in frame.places.iter() {
             let (low, high) =
                 self.streams.entry(place.stream).or_insert((place.sequence, place.sequence));
@@ -267,12 +268,14 @@ impl Unsynced {
         self.positions.back().map(|range| *range.end())
     }
 
-    /// Never false when one of the frames is partly sealed; sometimes true when none is.
-    fn may_be_partly(&self, sealed_upto: SealedUpTo<'_>) -> bool {
-        let mut streams = self.streams.iter();
-        let sealed = streams.any(|(&stream, &(low, _))| low < sealed_upto(stream));
-        let mut streams = self.streams.iter();
-        self.grouped && sealed && streams.any(|(&stream, &(_, high))| high >= sealed_upto(stream))
+    /// Whether a record of these frames lies below `sealed_upto`.
+    fn is_touched(&self, sealed_upto: SealedUpTo<'_>) -> bool {
+        self.streams.iter().any(|(&stream, &(low, _))| low < sealed_upto(stream))
+    }
+
+    /// Whether a record of these frames does not.
+    fn is_open(&self, sealed_upto: SealedUpTo<'_>) -> bool {
+        self.streams.iter().any(|(&stream, &(_, high))| high >= sealed_upto(stream))
     }
 }
 
@@ -344,5 +347,17 @@ mod tests {
         assert_eq!(queue.last_partly_sealed(&|_| Sequence(9)), None);
         queue.synced(3);
         assert_eq!(queue.last_partly_sealed(&sealed), None);
+    }
+
+    /// G2: may a record be published while an earlier one of another stream is only in memory?
+    #[test]
+    fn g2_what_stands_before_a_sealed_record_is_found() {
+        let mut queue = Queue::default();
+        let earlier = push(&mut queue, &[(2, 0)]);
+        push(&mut queue, &[(1, 0)]);
+        push(&mut queue, &[(2, 1)]);
+        let sealed = |stream| Sequence(if stream == StreamId(1) { 1 } else { 0 });
+        assert_eq!(queue.last_partly_sealed(&sealed), Some(earlier));
+        assert_eq!(queue.last_partly_sealed(&|_| Sequence(0)), None);
     }
 }
