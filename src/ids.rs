@@ -58,6 +58,18 @@ number! {
     EventId(u64);
     /// One receipt.
     ReceiptId(u64);
+    /// One stage, for ever: one that is made again under a name has another.
+    StageId(u64);
+    /// One group of a stage, and its generation: of two groups of a key the later one is higher.
+    GroupId(u64);
+    /// One part of a group.
+    PartId(u64);
+    /// One output of a stage.
+    OutputId(u64);
+    /// One thing in quarantine.
+    QuarantineId(u64);
+    /// One publication to an outside system.
+    HandoffId(u64);
 }
 
 macro_rules! universal {

@@ -39,6 +39,7 @@ pub mod check;
 pub mod interop;
 
 pub mod recording;
+pub mod staging;
 pub mod state;
 
 #[cfg(feature = "sim")]

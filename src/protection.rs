@@ -68,6 +68,7 @@ protections! {
     FollowMoved = "follow_moved",
     RetireEdges = "retire_edges",
     ObservationWhole = "observation_whole",
+    EarlierSettled = "earlier_settled",
     WrittenByCommit = "written_by_commit",
     BodyLength = "body_length",
     RoomAhead = "room_ahead",

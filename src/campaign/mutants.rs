@@ -81,6 +81,8 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::CheckpointFallBack,
         Protection::HistoryBeforeComplete,
         Protection::DroppedAtCursor,
+        Protection::ObservationWhole,
+        Protection::EarlierSettled,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Generation, LeaseId, ObjectId, Ordinal, Sequence, StreamId};
 use crate::journal::Payload;
 use crate::manifest::{ChunkRow, Key, LeaseRow, Reading, StreamRow, Table, Write};
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// A sealed run of records of one stream, encoded by the face that knows what they are.
@@ -213,6 +214,9 @@ impl Store {
     /// earlier one.
     fn settle_mixed_frames(&self, bounds: &BTreeMap<StreamId, Sequence>) -> Result<()> {
         let writer = self.writer("seal")?;
+        if !Protection::EarlierSettled.is_on() {
+            return Ok(());
+        }
         let upto = |stream| bounds.get(&stream).copied().unwrap_or_default();
         writer.journal.flush_partly_sealed(&upto).inspect_err(|e| self.note_journal_failure(e))
     }

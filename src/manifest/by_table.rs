@@ -4,9 +4,10 @@
 use super::key::Key;
 use super::row::{Row, from_value};
 use super::rows::{
-    CheckpointRow, ChunkRow, ClaimRow, EventRow, FileRow, HistoryRow, InlineRow, JournalRow,
-    LeaseRow, NameRow, ObjectRow, OwnerRow, ParameterRow, ReceiptRow, RecordingNameRow,
-    RecordingRow, SnapshotRow, StreamRow,
+    CheckpointRow, ChunkRow, ClaimRow, EventRow, FileRow, GroupRow, HandoffRow, HistoryRow,
+    InlineRow, JournalRow, LeaseRow, NameRow, ObjectRow, OutputRow, OwnerRow, ParameterRow,
+    PartRow, ProducerRow, QuarantineRow, ReceiptRow, RecordingNameRow, RecordingRow, SnapshotRow,
+    StageRow, StreamRow,
 };
 use super::table::Table;
 use super::write::Write;
@@ -16,9 +17,10 @@ use crate::ids::ObjectId;
 /// Calls a generic function with the type of a table's rows. A table that has rows is listed here.
 macro_rules! with_row_of {
     ($table:expr, $call:ident $arguments:tt) => {
-        with_row_of!($table, $call $arguments: CheckpointRow ChunkRow ClaimRow EventRow FileRow HistoryRow
-            InlineRow JournalRow LeaseRow NameRow ObjectRow OwnerRow ParameterRow ReceiptRow
-            RecordingNameRow RecordingRow SnapshotRow StreamRow)
+        with_row_of!($table, $call $arguments: CheckpointRow ChunkRow ClaimRow EventRow FileRow GroupRow
+            HandoffRow HistoryRow InlineRow JournalRow LeaseRow NameRow ObjectRow OutputRow OwnerRow
+            ParameterRow PartRow ProducerRow QuarantineRow ReceiptRow RecordingNameRow RecordingRow
+            SnapshotRow StageRow StreamRow)
     };
     ($table:expr, $call:ident $arguments:tt: $($row:ident)*) => {
         match $table {

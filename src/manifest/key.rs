@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::ids::{
-    CheckpointId, EventId, FileId, LeaseId, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId,
-    StreamId, UniqueId,
+    CheckpointId, EventId, FileId, GroupId, HandoffId, LeaseId, ObjectId, Ordinal, OutputId,
+    OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId, StreamId, UniqueId,
 };
 use crate::manifest::table::Table;
 
@@ -71,7 +71,10 @@ macro_rules! number_fields {
     )*};
 }
 
-number_fields! { CheckpointId EventId FileId LeaseId ObjectId Ordinal ReceiptId RecordingId StreamId }
+number_fields! {
+    CheckpointId EventId FileId GroupId HandoffId LeaseId ObjectId Ordinal OutputId PartId QuarantineId
+    ReceiptId RecordingId StageId StreamId
+}
 
 macro_rules! single_keys {
     ($($id:ident)*) => {$(
@@ -88,7 +91,9 @@ macro_rules! single_keys {
     )*};
 }
 
-single_keys! { u64 OwnerId FileId LeaseId ObjectId ReceiptId RecordingId StreamId }
+single_keys! {
+    u64 OwnerId FileId GroupId HandoffId LeaseId ObjectId ReceiptId RecordingId StageId StreamId
+}
 
 macro_rules! pair_keys {
     ($(($first:ident, $second:ident))*) => {$(
@@ -113,7 +118,8 @@ macro_rules! pair_keys {
 
 pair_keys! {
     (OwnerId, u64) (u64, ObjectId) (FileId, ObjectId) (StreamId, Ordinal) (u64, CheckpointId)
-    (UniqueId, u64) (RecordingId, EventId)
+    (UniqueId, u64) (RecordingId, EventId) (StageId, GroupId) (GroupId, PartId) (StageId, OutputId)
+    (StageId, QuarantineId)
 }
 
 /// A page of a journal: owner, number, first byte.
@@ -166,6 +172,29 @@ impl ResourceKey {
     /// The claim on the recording called `name`.
     pub fn of_recording(name: &str) -> Self {
         Self(format!("{}{name}", Self::RECORDINGS).into_bytes())
+    }
+
+    /// What the claims on stages and what is in them begin with.
+    pub const STAGES: &'static str = "stage/";
+
+    /// The claim on recovering or removing `stage`.
+    pub fn of_stage(stage: StageId) -> Self {
+        Self(format!("{}{stage}", Self::STAGES).into_bytes())
+    }
+
+    /// The claim on converting a group of `stage`.
+    pub fn of_group(stage: StageId, group: GroupId) -> Self {
+        Self(format!("{}{stage}/group/{group}", Self::STAGES).into_bytes())
+    }
+
+    /// The claim on an output of `stage`.
+    pub fn of_output(stage: StageId, output: OutputId) -> Self {
+        Self(format!("{}{stage}/output/{output}", Self::STAGES).into_bytes())
+    }
+
+    /// The claim on being the producer called `name`.
+    pub fn of_producer(stage: StageId, name: &str) -> Self {
+        Self(format!("{}{stage}/producer/{name}", Self::STAGES).into_bytes())
     }
 
     /// Whether it is the claim on a stream.

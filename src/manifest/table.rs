@@ -117,6 +117,8 @@ tables! {
     Parameters = 35, "parameters";
     /// Recordings by the values of their parameters. Follows from the parameters' rows.
     ParameterOrder = 36, "parameter_order";
+    /// Groups that batches come to, by key. Follows from the groups' rows.
+    OpenGroups = 37, "open_groups";
 }
 
 impl Table {
@@ -138,6 +140,7 @@ impl Table {
                 | Table::FileObjects
                 | Table::Condemned
                 | Table::ParameterOrder
+                | Table::OpenGroups
         )
     }
 

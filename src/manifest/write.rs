@@ -12,15 +12,15 @@ use super::key::{CountersKey, EdgeKey, Key};
 use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
 use super::row::{Row, place_of, to_value};
 use super::rows::{
-    CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, OwnerEnd, OwnerRow,
+    CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, OpenGroupRow, OwnerEnd, OwnerRow,
     ParameterOrderRow,
 };
 use super::settle::Unsettled;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{
-    CheckpointId, CommitCount, CommitSeq, Epoch, FileId, LeaseId, ObjectId, OwnerId, ReceiptId,
-    RecordingId, StreamId,
+    CheckpointId, CommitCount, CommitSeq, Epoch, FileId, GroupId, HandoffId, LeaseId, ObjectId,
+    OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId, StreamId,
 };
 use crate::protection::Protection;
 
@@ -168,6 +168,7 @@ impl<'t> Write<'t> {
                 Table::FileObjects => to_value(index, &FileObjectRow)?,
                 Table::Condemned => to_value(index, &CondemnedRow)?,
                 Table::ParameterOrder => to_value(index, &ParameterOrderRow)?,
+                Table::OpenGroups => to_value(index, &OpenGroupRow)?,
                 other => {
                     let cause = "no row of this table follows from others";
                     return Err(Error::invalid("write", other.name(), cause));
@@ -289,6 +290,12 @@ impl<'t> Write<'t> {
         ours.stream = ours.stream.max(least.stream);
         ours.checkpoint = ours.checkpoint.max(least.checkpoint);
         ours.receipt = ours.receipt.max(least.receipt);
+        ours.stage = ours.stage.max(least.stage);
+        ours.group = ours.group.max(least.group);
+        ours.part = ours.part.max(least.part);
+        ours.output = ours.output.max(least.output);
+        ours.quarantine = ours.quarantine.max(least.quarantine);
+        ours.handoff = ours.handoff.max(least.handoff);
     }
 
     next_ids! {
@@ -300,6 +307,12 @@ impl<'t> Write<'t> {
         next_stream_id: StreamId = stream;
         next_checkpoint_id: CheckpointId = checkpoint;
         next_receipt_id: ReceiptId = receipt;
+        next_stage_id: StageId = stage;
+        next_group_id: GroupId = group;
+        next_part_id: PartId = part;
+        next_output_id: OutputId = output;
+        next_quarantine_id: QuarantineId = quarantine;
+        next_handoff_id: HandoffId = handoff;
     }
 
     /// Settles, numbers and counts the transaction.

@@ -10,6 +10,8 @@
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
 //!   parameters   parameters of recordings; parameter_order follows from them
 //!   events       events and notes of recordings
+//!   staging      stages -> groups -> parts -> objects; outputs, handoffs, quarantine -> objects; producers;
+//!                open_groups follows from groups
 //! ```
 //!
 //! A row refers to an object only through [`Row::edges`](super::Row::edges).
@@ -22,6 +24,7 @@ mod names;
 mod parameters;
 mod recordings;
 mod snapshots;
+mod staging;
 mod store;
 
 pub use bodies::{BodyRow, FrameRow, PageRow};
@@ -38,4 +41,8 @@ pub use recordings::{
     StateBytes, StreamRow,
 };
 pub use snapshots::SnapshotRow;
+pub use staging::{
+    GroupRow, GroupState, HandoffRow, HandoffState, OpenGroupKey, OpenGroupRow, OutputRow, PartRow,
+    ProducerKey, ProducerRow, QuarantineRow, StageRow,
+};
 pub use store::{ClaimKind, ClaimRow, CountersRow, MetaRow, OwnerEnd, OwnerRow, ReceiptRow};

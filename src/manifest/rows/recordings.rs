@@ -80,7 +80,9 @@ pub struct StreamRow {
     pub position: u32,
     /// Raised whenever it is moved back.
     pub generation: Generation,
-    /// Records below this are in chunks.
+    /// Records below this left the stream for rows of a face: its chunks begin here.
+    pub taken_upto: Sequence,
+    /// Records below this are in chunks, or were taken.
     pub sealed_upto: Sequence,
     /// The position of its next chunk.
     pub next_ordinal: Ordinal,
@@ -99,7 +101,7 @@ impl Row for StreamRow {
     const TABLE: Table = Table::Streams;
     const VERSION: u8 = 1;
     fn excess(&self) -> Option<&'static str> {
-        exceeds(&[self.sealed_upto.0, self.next_ordinal.0, self.dropped])
+        exceeds(&[self.taken_upto.0, self.sealed_upto.0, self.next_ordinal.0, self.dropped])
     }
     fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
-    CheckpointId, CommitCount, CommitSeq, Epoch, FileId, LeaseId, ObjectId, OwnerId, ReceiptId,
-    RecordingId, StoreId, StreamId,
+    CheckpointId, CommitCount, CommitSeq, Epoch, FileId, GroupId, HandoffId, LeaseId, ObjectId,
+    OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId, StoreId, StreamId,
 };
 use crate::manifest::key::{CountersKey, ResourceKey, StoreKey};
 use crate::manifest::row::Row;
@@ -61,6 +61,18 @@ pub struct CountersRow {
     pub checkpoint: CheckpointId,
     /// Receipts.
     pub receipt: ReceiptId,
+    /// Stages.
+    pub stage: StageId,
+    /// Groups.
+    pub group: GroupId,
+    /// Parts.
+    pub part: PartId,
+    /// Outputs.
+    pub output: OutputId,
+    /// Things in quarantine.
+    pub quarantine: QuarantineId,
+    /// Publications to outside systems.
+    pub handoff: HandoffId,
 }
 
 impl Row for CountersRow {
@@ -121,6 +133,12 @@ pub enum ClaimKind {
     Maintenance,
     /// Writing a recording.
     Recording,
+    /// Recovering or removing a stage.
+    Stage,
+    /// Being a producer of a stage.
+    Producer,
+    /// Merging an output, or handing it to an outside system.
+    Output,
 }
 
 /// One owner's exclusive right to work on a thing.
