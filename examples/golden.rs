@@ -106,8 +106,8 @@ fn fill(store: &Store) -> Result<Recorder, Box<dyn Error>> {
     let start = |name: &str| {
         store.record(name, &schema).stream("all", names).metadata("made by", "the first").start()
     };
-    let observe = |run: &Recorder, rows: i64| {
-        for k in 0..rows {
+    let observe = |run: &Recorder, records: i64| {
+        for k in 0..records {
             let x = if k == 7 { f64::NAN } else { k as f64 / 3.0 };
             let count = if k % 5 == 0 { Value::Missing } else { Value::I64(k * k) };
             let (name, raw) = (format!("row {k}"), vec![k as u8; k as usize % 7]);
@@ -145,15 +145,15 @@ fn opaque(store: &Store) -> Result<StreamId, Box<dyn Error>> {
     }
     store.checkpoint(9, &[stream], &noise(300))?;
     let view = store.view(stream)?;
-    for (first, rows) in [(0, 8), (8, 9)] {
+    for (first, count) in [(0, 8), (8, 9)] {
         let mut content = Vec::new();
-        for (_, payload) in &view.tail[first..first + rows] {
+        for (_, payload) in &view.tail[first..first + count] {
             content.extend(store.payload_bytes(payload)?);
         }
         store.publish_chunks(vec![ChunkBuild {
             stream,
             first: sealstone::ids::Sequence(first as u64),
-            rows: rows as u64,
+            records: count as u64,
             raw_len: content.len() as u64,
             content,
             about: b"opaque".to_vec(),

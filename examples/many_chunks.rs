@@ -65,14 +65,14 @@ fn many_chunks(store: &Store, chunks: u64) -> Result<(), Box<dyn Error>> {
     println!("CPU for a chunk: {first:.1} us in the first tenth, {last:.1} us in the last");
 
     let stream = store.recording("many")?.stream("s")?;
-    assert_eq!(stream.rows(), chunks * RECORDS);
+    assert_eq!(stream.record_count(), chunks * RECORDS);
     assert_eq!(stream.chunk_count() as u64, chunks);
     let mut expected = 1u64;
-    for row in 0..chunks * RECORDS {
+    for record in 0..chunks * RECORDS {
         fill(&mut expected, &mut values);
-        if row % (chunks * RECORDS / 100).max(1) == 0 {
-            let read = stream.field("v")?.rows(row..row + 1).to_vec::<Vec<f64>>()?;
-            assert!(read.len() == 1 && read[0] == values, "record {row}");
+        if record % (chunks * RECORDS / 100).max(1) == 0 {
+            let read = stream.field("v")?.records(record..record + 1).to_vec::<Vec<f64>>()?;
+            assert!(read.len() == 1 && read[0] == values, "record {record}");
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ fn speed(store: &Store) -> Result<(), Box<dyn Error>> {
         cpu as f64 / OBSERVATIONS as f64
     );
     run.complete()?;
-    assert_eq!(store.recording("speed")?.stream("s")?.rows(), OBSERVATIONS as u64);
+    assert_eq!(store.recording("speed")?.stream("s")?.record_count(), OBSERVATIONS as u64);
     Ok(())
 }
 

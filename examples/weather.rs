@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         imported.missing,
         started.elapsed().as_secs_f64()
     );
-    for (stream, rows) in &imported.streams {
-        println!("         stream {stream}: {rows} rows");
+    for (stream, records) in &imported.streams {
+        println!("         stream {stream}: {records} records");
     }
     println!("         {stored} bytes stored, {:.1} times less", ratio(input.len() as u64, stored));
 

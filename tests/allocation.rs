@@ -325,7 +325,7 @@ fn rec45_iterators_hold_a_few_chunks_of_a_long_stream() {
         assert_eq!(columns.map(|column| column.unwrap().len()).sum::<usize>(), count);
     });
     let records = peak_of(|| {
-        let mut records = stream.records(vec![0, 1], 0..stream.rows(), 256 << 10);
+        let mut records = stream.records(vec![0, 1], 0..stream.record_count(), 256 << 10);
         let mut walked = 0;
         while records.advance().unwrap() {
             walked += 1;

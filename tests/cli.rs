@@ -255,8 +255,8 @@ fn exit_codes_tell_what_happened() {
         vec!["import", &store, WEATHER, "--infer-rows", "0"],
         vec!["import", &store, "-"],
         vec!["import", &store, "file.unknown"],
-        vec!["cat", &store, "w", "--stream", "EWR", "--rows", "7..3"],
-        vec!["cat", &store, "w", "--rows", "0..3"],
+        vec!["cat", &store, "w", "--stream", "EWR", "--records", "7..3"],
+        vec!["cat", &store, "w", "--records", "0..3"],
         vec!["ls", &store, "--color", "sometimes"],
         vec!["ls", &store, "-q", "-v"],
     ] {
@@ -342,7 +342,7 @@ fn json_has_the_promised_shapes() {
     }
     let recordings = object(&run(&["ls", &store, "--json"]));
     assert_eq!(recordings["recordings"][0]["name"], "w");
-    assert_eq!(recordings["recordings"][0]["rows"], 26_115);
+    assert_eq!(recordings["recordings"][0]["records"], 26_115);
     let recording = object(&run(&["ls", &store, "w", "--json"]));
     assert_eq!(recording["status"], "complete");
     assert_eq!(recording["streams"][1]["name"], "JFK");
@@ -358,7 +358,7 @@ fn json_has_the_promised_shapes() {
     let checked = messages(&run(&["check", &store, "--json"]));
     assert_eq!(checked.last().unwrap()["is_good"], true);
     let args =
-        ["cat", &store, "w", "--stream", "LGA", "--rows", "0..2", "--fields", "temp", "--json"];
+        ["cat", &store, "w", "--stream", "LGA", "--records", "0..2", "--fields", "temp", "--json"];
     let records = messages(&run(&args));
     assert_eq!(records.len(), 2);
     assert_eq!(records[0]["iteration"], 17_409);
@@ -451,7 +451,7 @@ fn a_dry_run_writes_nothing() {
     let output = run(&["import", &store, WEATHER, "-n", "--stream-by", "origin"]);
     assert_code(&output, 0);
     let said = stdout(&output);
-    for part in ["would import", "field temp f64", "stream JFK 8,706 rows"] {
+    for part in ["would import", "field temp f64", "stream JFK 8,706 records"] {
         assert!(said.contains(part), "{said}");
     }
     assert!(!home.path("d.stone").exists());
@@ -622,7 +622,7 @@ fn a_killed_import_can_be_replaced() {
     drop(stdin);
     let listed = object(&run(&["ls", &store, "--json"]));
     assert_eq!(listed["recordings"][0]["status"], "running");
-    assert!(listed["recordings"][0]["rows"].as_u64().unwrap() > 0);
+    assert!(listed["recordings"][0]["records"].as_u64().unwrap() > 0);
     let file = home.file("k.csv", "a\n1\n");
     assert_code(&run(&["import", &store, &file]), 1);
     assert_code(&run(&["import", &store, &file, "--replace"]), 0);

@@ -29,7 +29,7 @@ enum Owned {
     Number(Value<'static>),
     Text(FieldType, String),
     Bytes(FieldType, Vec<u8>),
-    /// As the one row of a column.
+    /// As the one value of a column.
     Array(Column),
 }
 
@@ -139,10 +139,10 @@ struct Sample {
     schema: Schema,
     iterations: Vec<i64>,
     times: Vec<Option<f64>>,
-    rows: Vec<Vec<Owned>>,
+    records: Vec<Vec<Owned>>,
 }
 
-fn sample(seed: u64, rows: u64) -> Sample {
+fn sample(seed: u64, records: u64) -> Sample {
     let mut rng = Rng(seed);
     let mut fields = Vec::new();
     let mut styles = Vec::new();
@@ -155,8 +155,8 @@ fn sample(seed: u64, rows: u64) -> Sample {
     let mut iteration = rng.next() as i64 / 2;
     let schema = Schema::new(fields).unwrap();
     let schema = if seed % 2 == 1 { schema.timed() } else { schema };
-    let mut sample = Sample { schema, iterations: vec![], times: vec![], rows: vec![] };
-    for at in 0..rows {
+    let mut sample = Sample { schema, iterations: vec![], times: vec![], records: vec![] };
+    for at in 0..records {
         let row = styles.iter().map(|(field, style, missing)| {
             if rng.below(4) < *missing {
                 Owned::Missing
@@ -164,7 +164,7 @@ fn sample(seed: u64, rows: u64) -> Sample {
                 random_value(&mut rng, field, *style, at)
             }
         });
-        sample.rows.push(row.collect());
+        sample.records.push(row.collect());
         sample.iterations.push(iteration);
         // Some records share their time.
         sample.times.push(sample.schema.is_timed().then_some((at / 3) as f64 * 0.25 - 1.0));
@@ -176,7 +176,7 @@ fn sample(seed: u64, rows: u64) -> Sample {
 fn encode(sample: &Sample) -> Vec<u8> {
     let mut builder = ChunkBuilder::new(sample.schema.clone());
     let moments = sample.iterations.iter().zip(&sample.times);
-    for ((iteration, time), row) in moments.zip(&sample.rows) {
+    for ((iteration, time), row) in moments.zip(&sample.records) {
         let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
         builder.push(*iteration, *time, &values).unwrap();
     }
@@ -195,7 +195,7 @@ fn reader(content: &[u8]) -> impl FnMut(u64, u64) -> Result<Vec<u8>> + '_ {
     }
 }
 
-/// Does every value come back bit for bit, over any rows, from bytes that are a function of the
+/// Does every value come back bit for bit, over any records, from bytes that are a function of the
 /// records alone?
 #[test]
 fn no_value_changes_by_being_encoded() {
@@ -206,10 +206,10 @@ fn no_value_changes_by_being_encoded() {
         assert_eq!(content, encode(&sample), "the same records gave other bytes");
         let chunk = open(&content).unwrap();
         assert_eq!(chunk.schema(), &sample.schema);
-        let rows = sample.rows.len() as u64;
+        let records = sample.records.len() as u64;
         let mut rng = Rng(seed);
-        let from = rng.below(rows);
-        for range in [0..rows, from..rows, 0..from, from..from + 1] {
+        let from = rng.below(records);
+        for range in [0..records, from..records, 0..from, from..from + 1] {
             let at = range.start as usize..range.end as usize;
             let iterations =
                 chunk.column(&mut reader(&content), ColumnId::Iteration, range.clone()).unwrap();
@@ -228,19 +228,19 @@ fn no_value_changes_by_being_encoded() {
                 let id = ColumnId::Field(field);
                 let column = chunk.column(&mut reader(&content), id, range.clone()).unwrap();
                 assert_eq!(column.len(), at.len());
-                for (value, row) in column.iter().zip(&sample.rows[at.clone()]) {
+                for (value, row) in column.iter().zip(&sample.records[at.clone()]) {
                     assert!(value.same(&row[field].value()), "{value:?} for {row:?}");
                 }
             }
         }
-        let wanted = sample.iterations[from as usize]..sample.iterations[rows as usize - 1];
-        let found = chunk.rows_of(&mut reader(&content), wanted).unwrap();
-        assert_eq!(found, from..(rows - 1).max(from));
+        let wanted = sample.iterations[from as usize]..sample.iterations[records as usize - 1];
+        let found = chunk.records_of(&mut reader(&content), wanted).unwrap();
+        assert_eq!(found, from..(records - 1).max(from));
         if let Some(time) = sample.times[from as usize] {
             let first = sample.times.iter().position(|t| *t >= Some(time)).unwrap() as u64;
-            let last = sample.times[rows as usize - 1].unwrap();
+            let last = sample.times[records as usize - 1].unwrap();
             let end = sample.times.iter().position(|t| *t >= Some(last)).unwrap() as u64;
-            let found = chunk.rows_between_times(&mut reader(&content), time..last).unwrap();
+            let found = chunk.records_between_times(&mut reader(&content), time..last).unwrap();
             assert_eq!(found, first..end.max(first));
             assert_eq!(chunk.times(), Some((sample.times[0].unwrap(), last)));
         }
@@ -252,11 +252,11 @@ fn no_value_changes_by_being_encoded() {
 fn g12_a_flipped_byte_is_the_same_value_or_an_error() {
     let sample = sample(11, 40);
     let content = encode(&sample);
-    let rows = sample.rows.len() as u64;
+    let records = sample.records.len() as u64;
     let all = |content: &[u8]| -> Result<Vec<Column>> {
         let chunk = open(content)?;
         (0..chunk.schema().fields().len())
-            .map(|at| chunk.column(&mut reader(content), ColumnId::Field(at), 0..rows))
+            .map(|at| chunk.column(&mut reader(content), ColumnId::Field(at), 0..records))
             .collect()
     };
     let whole = all(&content).unwrap();
@@ -304,16 +304,16 @@ fn g22_a_hostile_footer_with_right_checksums_is_refused() {
             for field in 0..chunk.schema().fields().len() {
                 let _ = chunk.column(&mut reader(&bytes), ColumnId::Field(field), 0..u64::MAX);
             }
-            let _ = chunk.rows_of(&mut reader(&bytes), i64::MIN..i64::MAX);
+            let _ = chunk.records_of(&mut reader(&bytes), i64::MIN..i64::MAX);
         }
     }
     println!("{opened} of {} hostile footers opened", 3 * len);
     assert!(opened > 100, "only {opened} hostile footers got as far as decoding");
 }
 
-/// Does reading few rows of one field read few bytes?
+/// Does reading few records of one field read few bytes?
 #[test]
-fn few_rows_of_one_field_read_few_bytes() {
+fn few_records_of_one_field_read_few_bytes() {
     let fields = (0..20).map(|n| Field::new(format!("f{n}"), FieldType::F64)).collect();
     let mut builder = ChunkBuilder::new(Schema::new(fields).unwrap());
     let mut rng = Rng(5);
@@ -366,7 +366,7 @@ fn rec44_raw_blocks_are_small_and_read_together() {
         inner(offset, len)
     };
     // Iterations without a gap are not looked up.
-    assert_eq!(chunk.rows_of(&mut counted, 905..906).unwrap(), 900..901);
+    assert_eq!(chunk.records_of(&mut counted, 905..906).unwrap(), 900..901);
     let one = chunk.column(&mut counted, ColumnId::Field(0), 900..901).unwrap();
     assert_eq!(one.get(0), Value::Bytes(&hard[900]));
     let all = chunk.column(&mut counted, ColumnId::Field(0), 0..2000).unwrap();
@@ -389,7 +389,7 @@ fn rec49_one_codec_can_be_asked_for() {
             };
             let mut encoded = Vec::new();
             for _ in 0..2 {
-                for (at, row) in sample.rows.iter().enumerate() {
+                for (at, row) in sample.records.iter().enumerate() {
                     let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
                     builder.push(sample.iterations[at], sample.times[at], &values).unwrap();
                 }
@@ -400,11 +400,11 @@ fn rec49_one_codec_can_be_asked_for() {
             for (number, _) in sample.schema.fields().iter().enumerate() {
                 let id = ColumnId::Field(number);
                 let column = chunk.column(&mut reader(&encoded[0]), id, 0..300).unwrap();
-                for (value, row) in column.iter().zip(&sample.rows) {
+                for (value, row) in column.iter().zip(&sample.records) {
                     assert!(value.same(&row[number].value()), "{codec:?} {number}");
                 }
                 for block in chunk.blocks(id) {
-                    let is_empty = block.missing == block.rows.end - block.rows.start;
+                    let is_empty = block.missing == block.records.end - block.records.start;
                     let is_asked = block.codec == codec && block.is_transposed == is_across;
                     let is_raw = block.codec == BlockCodec::Raw && !block.is_transposed;
                     assert!(is_asked || is_raw || is_empty, "{codec:?}: {block:?}");
@@ -548,7 +548,7 @@ fn no_record_changes_in_the_journal() {
         println!("seed {seed}");
         let sample = sample(seed, 5);
         let moments = sample.iterations.iter().zip(&sample.times);
-        for ((iteration, time), row) in moments.zip(&sample.rows) {
+        for ((iteration, time), row) in moments.zip(&sample.records) {
             let mut values = Vec::new();
             let given: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
             let bytes = row_payload::encode(&sample.schema, *iteration, *time, &given);
@@ -578,9 +578,9 @@ fn rec15_a_lower_iteration_is_refused_with_both_numbers() {
     let error = builder.push(5, None, &[Value::I64(1)]).unwrap_err();
     assert_eq!(error.to_string(), "append record: iteration 5 does not follow 5");
     assert!(builder.push(6, None, &[Value::Missing]).is_err());
-    assert_eq!(builder.rows(), 1);
+    assert_eq!(builder.record_count(), 1);
     builder.push(6, None, &[Value::I64(2)]).unwrap();
-    assert_eq!(builder.finish().unwrap().rows, 2);
+    assert_eq!(builder.finish().unwrap().records, 2);
     assert!(builder.finish().is_err());
 }
 
@@ -595,7 +595,7 @@ fn g22_any_bytes_of_any_schema_decode_or_are_refused() {
     proptest!(config, |(seed in any::<u64>(), hostile in hostile, noise in noise)| {
         let sample = sample(seed, 6);
         let moments = sample.iterations.iter().zip(&sample.times);
-        for ((iteration, time), row) in moments.zip(&sample.rows) {
+        for ((iteration, time), row) in moments.zip(&sample.records) {
             let row: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
             let bytes = row_payload::encode(&sample.schema, *iteration, *time, &row);
             let mut values = Vec::new();
@@ -622,9 +622,9 @@ fn g22_any_bytes_of_any_schema_decode_or_are_refused() {
         for bytes in [&wrong[..], &noise] {
             let Ok(chunk) = open(bytes) else { continue };
             for field in 0..chunk.schema().fields().len() {
-                let rows = 0..chunk.rows();
-                if let Ok(column) = chunk.column(&mut reader(bytes), ColumnId::Field(field), rows) {
-                    prop_assert_eq!(column.len() as u64, chunk.rows());
+                let records = 0..chunk.record_count();
+                if let Ok(column) = chunk.column(&mut reader(bytes), ColumnId::Field(field), records) {
+                    prop_assert_eq!(column.len() as u64, chunk.record_count());
                 }
             }
         }

@@ -95,17 +95,17 @@ fn the_weather_comes_back_value_for_value() {
     let recording = store.recording("weather").unwrap();
     assert_eq!(recording.status(), &RecordingStatus::Complete);
     let ewr = recording.stream("EWR").unwrap();
-    assert_eq!(ewr.rows(), 8_703);
-    let temp: Vec<Option<f64>> = ewr.field("temp").unwrap().rows(0..3).to_vec().unwrap();
+    assert_eq!(ewr.record_count(), 8_703);
+    let temp: Vec<Option<f64>> = ewr.field("temp").unwrap().records(0..3).to_vec().unwrap();
     assert_eq!(temp, [Some(39.02), Some(39.02), Some(39.02)]);
-    let speed: Vec<f64> = ewr.field("wind_speed").unwrap().rows(3..4).to_vec().unwrap();
+    let speed: Vec<f64> = ewr.field("wind_speed").unwrap().records(3..4).to_vec().unwrap();
     assert_eq!(speed, [12.658579999999999]);
     let gust: Vec<Option<f64>> = ewr.field("wind_gust").unwrap().to_vec().unwrap();
     assert_eq!(gust.len(), 8_703);
     let jfk = recording.stream("JFK").unwrap();
     assert_eq!(jfk.iterations().unwrap(), Some((8_703, 8_703 + 8_706 - 1)));
     let hours: Vec<i64> = jfk.field("hour").unwrap().iterations(8_703..8_706).to_vec().unwrap();
-    let expected: Vec<i64> = jfk.field("hour").unwrap().rows(0..3).to_vec().unwrap();
+    let expected: Vec<i64> = jfk.field("hour").unwrap().records(0..3).to_vec().unwrap();
     assert_eq!(hours, expected);
     let wrong = ewr.field("temp").unwrap().to_vec::<i64>().unwrap_err();
     assert!(wrong.to_string().contains("record 0 is f64, not i64"), "{wrong}");
@@ -308,21 +308,21 @@ fn two_streams(store: &Store) -> sealstone::recording::NewRecording {
     store.record("run", &schema.unwrap()).stream("state", ["v", "x"]).stream("log", ["note"])
 }
 
-fn assert_run(path: &Path, rows: u64) {
+fn assert_run(path: &Path, count: u64) {
     let store = Store::open_read_only(path).unwrap();
     let recording = store.recording("run").unwrap();
     let state = recording.stream("state").unwrap();
-    assert_eq!(state.rows(), rows);
+    assert_eq!(state.record_count(), count);
     let x: Vec<f64> = state.field("x").unwrap().to_vec().unwrap();
     assert!(x.iter().enumerate().all(|(n, x)| *x == n as f64));
     let iterations: Vec<i64> = state.iteration().to_vec().unwrap();
     assert!(iterations.iter().enumerate().all(|(n, i)| *i == 10 * n as i64));
-    for bound in [0, 1, 9, 10, 5_555, 10 * rows as i64 - 10, 10 * rows as i64] {
-        let found = state.rows_of(bound..i64::MAX).unwrap().start;
-        assert_eq!(found, (bound as u64).div_ceil(10).min(rows), "iteration {bound}");
+    for bound in [0, 1, 9, 10, 5_555, 10 * count as i64 - 10, 10 * count as i64] {
+        let found = state.records_of(bound..i64::MAX).unwrap().start;
+        assert_eq!(found, (bound as u64).div_ceil(10).min(count), "iteration {bound}");
     }
-    let mut records = state.records(vec![1, 0], 3..rows, 1000);
-    for n in 3..rows {
+    let mut records = state.records(vec![1, 0], 3..count, 1000);
+    for n in 3..count {
         assert!(records.advance().unwrap());
         assert_eq!(records.iteration(), 10 * n as i64);
         assert_eq!(records.get(1), Value::F64(n as f64));
@@ -350,7 +350,7 @@ fn rec43_chunks_and_tail_are_one_sequence() {
     run.wait(&ticket.unwrap(), Level::Durable).unwrap();
     assert_run(&home.path, 2000);
     let state = store.recording("run").unwrap().stream("state").unwrap();
-    assert!(state.chunk_count() > 2 && state.sealed_rows() < 2000);
+    assert!(state.chunk_count() > 2 && state.sealed_record_count() < 2000);
     // A stream for reading keeps its store open.
     drop(state);
     drop(run);
@@ -388,7 +388,7 @@ fn rec12_a_wrong_record_names_stream_and_field() {
     let recording = store.recording("run").unwrap();
     assert_eq!(recording.status(), &RecordingStatus::Complete);
     let streams = recording.streams().unwrap();
-    let names: Vec<_> = streams.iter().map(|s| (s.name(), s.rows())).collect();
+    let names: Vec<_> = streams.iter().map(|s| (s.name(), s.record_count())).collect();
     assert_eq!(names, [("state", 1), ("log", 0)], "REC48: declaration order");
 }
 
@@ -403,7 +403,7 @@ fn rec28_fail_needs_a_reason_and_keeps_the_records() {
     let recording = store.recording("run").unwrap();
     let reason = RecordingStatus::Failed { reason: "the solver diverged".into() };
     assert_eq!(recording.status(), &reason);
-    assert_eq!(recording.stream("state").unwrap().rows(), 1);
+    assert_eq!(recording.stream("state").unwrap().record_count(), 1);
     store.retire_recording("run", "test").unwrap();
     let receipts = store.snapshot().unwrap().list::<ReceiptRow>(.., 9).unwrap();
     let told = receipts.last().map(|(_, row)| (row.what.clone(), row.why.clone()));

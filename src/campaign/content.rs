@@ -156,7 +156,7 @@ fn decode_chunk(
     let bytes = store.fetch(chunk.object)?;
     let short = || Error::damage("read", "chunk", "it ends inside a record");
     let mut rest = &bytes[..];
-    for _ in 0..chunk.rows {
+    for _ in 0..chunk.records {
         let (len, after) = rest.split_first_chunk::<4>().ok_or_else(short)?;
         let len = u32::from_le_bytes(*len);
         if len == BY_DIGEST {

@@ -208,7 +208,7 @@ fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
     let known = if edge.table == ChunkRow::TABLE {
         <ChunkRow as Row>::Key::from_bytes(&edge.key).ok().and_then(|key| {
             let row = snapshot.get::<ChunkRow>(&key).ok()??;
-            let end = row.first.0.saturating_add(row.rows);
+            let end = row.first.0.saturating_add(row.records);
             Some(format!("records {}..{end} of stream {}", row.first, key.0))
         })
     } else if edge.table == CheckpointRow::TABLE {

@@ -66,13 +66,13 @@ fn check_chunks(look: &mut Look, snapshot: &Snapshot, stream: StreamId, row: &St
             let means = "records are missing, or shown twice";
             look.find(Severity::Damage, place.as_str(), what, means);
         }
-        let end = Sequence(chunk.first.0.saturating_add(chunk.rows));
+        let end = Sequence(chunk.first.0.saturating_add(chunk.records));
         let last = Sequence(end.0.saturating_sub(1));
-        let counts = chunk.rows > 0 && chunk.rows <= chunk.rows_written;
+        let counts = chunk.records > 0 && chunk.records <= chunk.records_written;
         if !counts || !is_kept(row, chunk.generation, last) {
             let what = format!(
                 "{} of {} rows of generation {} count, which the stream's cuts contradict",
-                chunk.rows, chunk.rows_written, chunk.generation
+                chunk.records, chunk.records_written, chunk.generation
             );
             look.find(Severity::Damage, place, what, "records that were cut off are shown");
         }

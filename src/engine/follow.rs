@@ -319,10 +319,10 @@ impl Follower {
         self.streams.get(&stream).map_or(Sequence(0), |following| following.row().sealed_upto)
     }
 
-    /// The next `rows` records of `stream` were taken out of a chunk.
-    pub(crate) fn advance(&mut self, stream: StreamId, rows: u64) {
+    /// The next `records` records of `stream` were taken out of a chunk.
+    pub(crate) fn advance(&mut self, stream: StreamId, records: u64) {
         if let Some(following) = self.streams.get_mut(&stream) {
-            following.advance(rows);
+            following.advance(records);
         }
     }
 

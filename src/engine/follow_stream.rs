@@ -142,8 +142,8 @@ impl Following {
         Ok(Take::Record { sequence, payload })
     }
 
-    pub(crate) fn advance(&mut self, rows: u64) {
-        self.next = Sequence(self.next.0.saturating_add(rows));
+    pub(crate) fn advance(&mut self, records: u64) {
+        self.next = Sequence(self.next.0.saturating_add(records));
     }
 
     pub(crate) fn give_back(&mut self, sequence: Sequence) {
@@ -163,7 +163,7 @@ impl Following {
             let chunk = snapshot.require::<ChunkRow>(&(stream, Ordinal(at)))?;
             if chunk.first > self.next {
                 high = at;
-            } else if chunk.first.0.saturating_add(chunk.rows) <= self.next.0 {
+            } else if chunk.first.0.saturating_add(chunk.records) <= self.next.0 {
                 low = at + 1;
             } else {
                 return Ok(Take::InChunk { at: Ordinal(at), chunk, from: self.next });

@@ -66,10 +66,10 @@ impl Store {
         for branch in &mut branches {
             let mut next = branch.shared_upto.min(branch.cursor.end);
             for build in &mut branch.unsealed {
-                if build.first != next || build.rows == 0 {
+                if build.first != next || build.records == 0 {
                     return Err(unfit(&branch.cursor, next));
                 }
-                next = Sequence(build.first.0.saturating_add(build.rows));
+                next = Sequence(build.first.0.saturating_add(build.records));
                 // Its row's key is given by its transaction.
                 let referrer = Some((Table::Chunks.number(), Vec::new(), Vec::new()));
                 let content = Content::new(std::mem::take(&mut build.content), referrer);
@@ -134,8 +134,8 @@ fn begin(
             object: *object,
             generation: Generation(0),
             first: build.first,
-            rows: build.rows,
-            rows_written: build.rows,
+            records: build.records,
+            records_written: build.records,
             iterations: build.iterations,
             times: build.time_bits(),
             raw_len: build.raw_len,
@@ -166,14 +166,14 @@ fn share(w: &mut Write, branch: &Branch, stream: StreamId) -> Result<Ordinal> {
         let range = (source, ordinal)..=(source, Ordinal(u64::MAX));
         let rows = w.list::<ChunkRow>(range, ROWS_AT_ONCE)?;
         for ((_, at), mut row) in rows.into_iter().take_while(|(_, row)| row.first < upto) {
-            if at != ordinal || row.first != next || row.rows == 0 {
+            if at != ordinal || row.first != next || row.records == 0 {
                 let cause = format!("its chunk {ordinal} does not begin at record {next}");
                 return Err(Error::damage("fork", format!("stream {source}"), cause));
             }
-            // One that reaches beyond the cursor shows fewer rows.
-            row.rows = row.rows.min(upto.0 - row.first.0);
+            // One that reaches beyond the cursor shows fewer records.
+            row.records = row.records.min(upto.0 - row.first.0);
             row.generation = Generation(0);
-            next = Sequence(row.first.0 + row.rows);
+            next = Sequence(row.first.0 + row.records);
             // G6: put by the row's own rule, the reference comes with the row.
             w.put(&(stream, ordinal), &row)?;
             ordinal = after(source, ordinal)?;

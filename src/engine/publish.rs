@@ -31,7 +31,7 @@ pub struct ChunkBuild {
     /// The first record: the stream's first unsealed one.
     pub first: Sequence,
     /// How many records; at least 1.
-    pub rows: u64,
+    pub records: u64,
     /// The encoded records. A record whose payload is an object is in it by digest.
     pub content: Vec<u8>,
     /// What the sealed file's footer says of it, for salvage.
@@ -82,7 +82,7 @@ struct Planned {
     stream: StreamId,
     generation: Generation,
     first: Sequence,
-    rows: u64,
+    records: u64,
     raw_len: u64,
     iterations: Option<(i64, i64)>,
     /// As bits.
@@ -146,7 +146,7 @@ impl Store {
     ) -> Result<Planning> {
         let chunks = self.plan(&builds, reached)?;
         let bounds: BTreeMap<StreamId, Sequence> =
-            chunks.iter().map(|c| (c.stream, Sequence(c.first.0 + c.rows))).collect();
+            chunks.iter().map(|c| (c.stream, Sequence(c.first.0 + c.records))).collect();
         self.settle_mixed_frames(&bounds)?;
         let contents = builds
             .into_iter()
@@ -187,15 +187,15 @@ impl Store {
             let planned_upto = reached.get(&build.stream).copied().unwrap_or_default();
             let expected = planned_upto.max(end.sealed_upto);
             check_build(build, end, expected)?;
-            reached.insert(build.stream, Sequence(build.first.0 + build.rows));
+            reached.insert(build.stream, Sequence(build.first.0 + build.records));
             let from = (build.first.0 - end.sealed_upto.0) as usize;
             let (text, context) = label.of(build, end.generation)?;
-            let covered = end.tail.iter().skip(from).take(build.rows as usize);
+            let covered = end.tail.iter().skip(from).take(build.records as usize);
             planned.push(Planned {
                 stream: build.stream,
                 generation: end.generation,
                 first: build.first,
-                rows: build.rows,
+                records: build.records,
                 raw_len: build.raw_len,
                 iterations: build.iterations,
                 times: build.time_bits(),
@@ -295,20 +295,20 @@ impl Store {
 
 fn check_build(build: &ChunkBuild, end: &End, expected: Sequence) -> Result<()> {
     let place = format!("stream {}", build.stream);
-    if build.rows == 0 {
+    if build.records == 0 {
         return Err(Error::invalid("seal", place, "a chunk holds at least one record"));
     }
     if build.first != expected {
         let cause = format!("the chunk starts at {}, the unsealed end at {expected}", build.first);
         return Err(Error::invalid("seal", place, cause));
     }
-    let chunk_end = build.first.0.checked_add(build.rows);
+    let chunk_end = build.first.0.checked_add(build.records);
     let fits = match chunk_end {
         Some(chunk_end) => end.tail.is_empty() || chunk_end <= end.next().0,
         None => false,
     };
     if !fits {
-        let cause = format!("{} records from {} pass its end", build.rows, build.first);
+        let cause = format!("{} records from {} pass its end", build.records, build.first);
         return Err(Error::invalid("seal", place, cause));
     }
     Ok(())
@@ -392,7 +392,7 @@ fn write_chunk(
         return Err(Error::new(ErrorKind::LimitExceeded, "publish", place, "no ordinal is left"));
     };
     stream.next_ordinal = next;
-    stream.sealed_upto = Sequence(c.first.0 + c.rows);
+    stream.sealed_upto = Sequence(c.first.0 + c.records);
     w.put(&c.stream, &stream)?;
     let mut payloads = c.payloads.clone();
     for lease in &c.leases {
@@ -407,8 +407,8 @@ fn write_chunk(
         object,
         generation: c.generation,
         first: c.first,
-        rows: c.rows,
-        rows_written: c.rows,
+        records: c.records,
+        records_written: c.records,
         iterations: c.iterations,
         times: c.times,
         raw_len: c.raw_len,
@@ -426,7 +426,7 @@ impl Store {
             if let Some(end) = streams.get_mut(c.stream)
                 && end.generation == c.generation
             {
-                end.sealed(Sequence(c.first.0 + c.rows));
+                end.sealed(Sequence(c.first.0 + c.records));
             }
         }
         writer.journal.settle(&|stream| streams.sealed_upto(stream));

@@ -1,7 +1,7 @@
 //! Rewind: one transaction moves streams back to their cursors.
 //!
 //! No bytes are rewritten: frames of an older generation beyond the cut are dropped wherever they
-//! still lie, and a chunk that reaches beyond it shows fewer rows.
+//! still lie, and a chunk that reaches beyond it shows fewer records.
 
 use super::hold::check_held;
 use super::store::Store;
@@ -125,7 +125,7 @@ fn move_back(w: &mut Write, cursor: &Cursor) -> Result<StreamRow> {
     Ok(row)
 }
 
-/// Chunks wholly at or beyond `end` go; one that reaches beyond it shows fewer rows. Returns the
+/// Chunks wholly at or beyond `end` go; one that reaches beyond it shows fewer records. Returns the
 /// ordinal behind those that stay: a run that is done again gives its chunks the same ones.
 fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<Ordinal> {
     loop {
@@ -135,8 +135,8 @@ fn cut_chunks(w: &mut Write, stream: StreamId, end: Sequence) -> Result<Ordinal>
             w.remove::<ChunkRow>(&key)?;
             continue;
         }
-        if chunk.first.0.saturating_add(chunk.rows) > end.0 {
-            chunk.rows = end.0 - chunk.first.0;
+        if chunk.first.0.saturating_add(chunk.records) > end.0 {
+            chunk.records = end.0 - chunk.first.0;
             w.put(&key, &chunk)?;
         }
         return Ok(key.1.next().unwrap_or(key.1));

@@ -35,18 +35,22 @@ impl Store {
         Ok(TailEnd { generation, sealed_upto, next: end.next() })
     }
 
-    /// The unsealed records `rows` of `stream`, shared and not copied. Those that are objects are
+    /// The unsealed records `records` of `stream`, shared and not copied. Those that are objects are
     /// read with [`Store::payload_bytes`].
     ///
     /// # Errors
     /// `Conflict` when some of them were sealed, moved back or retired meanwhile.
-    pub(crate) fn tail_payloads(&self, stream: StreamId, rows: Range<u64>) -> Result<Vec<Payload>> {
+    pub(crate) fn tail_payloads(
+        &self,
+        stream: StreamId,
+        records: Range<u64>,
+    ) -> Result<Vec<Payload>> {
         let streams = self.writer("read")?.streams.lock();
         let Some(end) = streams.get(stream) else { return Err(unknown("seal", stream)) };
-        let from = rows.start.checked_sub(end.sealed_upto.0);
-        if rows.end > end.next().0 || from.is_none() {
+        let from = records.start.checked_sub(end.sealed_upto.0);
+        if records.end > end.next().0 || from.is_none() {
             let cause = format!(
-                "records {rows:?} are not its unsealed ones, which are {}..{}",
+                "records {records:?} are not its unsealed ones, which are {}..{}",
                 end.sealed_upto,
                 end.next()
             );
@@ -54,7 +58,7 @@ impl Store {
             return Err(Error::new(crate::error::ErrorKind::Conflict, "seal", place, cause));
         }
         let from = from.unwrap_or_default() as usize;
-        let count = (rows.end - rows.start) as usize;
+        let count = (records.end - records.start) as usize;
         Ok(end.tail.range(from..from + count).map(|record| record.payload.clone()).collect())
     }
 

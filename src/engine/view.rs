@@ -33,7 +33,7 @@ pub struct StreamView {
 
 impl StreamView {
     /// How many records it has.
-    pub fn rows(&self) -> u64 {
+    pub fn record_count(&self) -> u64 {
         self.row.sealed_upto.0 + self.tail.len() as u64
     }
 }

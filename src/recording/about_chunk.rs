@@ -15,15 +15,15 @@ pub(super) struct AboutChunk {
     version: u16,
     stream: String,
     first: u64,
-    rows: u64,
+    records: u64,
     iterations: (i64, i64),
     times: Option<(f64, f64)>,
 }
 
 impl AboutChunk {
     pub fn new(stream: &str, first: u64, chunk: &EncodedChunk) -> Self {
-        let EncodedChunk { rows, iterations, times, .. } = *chunk;
-        Self { version: VERSION, stream: stream.to_owned(), first, rows, iterations, times }
+        let EncodedChunk { records, iterations, times, .. } = *chunk;
+        Self { version: VERSION, stream: stream.to_owned(), first, records, iterations, times }
     }
 
     pub fn to_bytes(&self) -> Result<Vec<u8>> {

@@ -77,7 +77,7 @@ fn build(
     span: Span,
     builder: &mut ChunkBuilder,
 ) -> Result<(ChunkBuild, u64)> {
-    let payloads = store.tail_payloads(stream.id, span.first..span.first + span.rows)?;
+    let payloads = store.tail_payloads(stream.id, span.first..span.first + span.records)?;
     builder.clear();
     let dropped = fill(store, &stream.schema, payloads.iter(), builder)?;
     Ok((finish(stream.id, &stream.name, span.first, builder)?, dropped))
@@ -106,7 +106,7 @@ pub(super) fn chunks_of_view(
     let mut builds = Vec::with_capacity(spans.len());
     for span in spans {
         let from = (span.first - first.0) as usize;
-        let payloads = view.tail.iter().skip(from).take(span.rows as usize);
+        let payloads = view.tail.iter().skip(from).take(span.records as usize);
         builder.clear();
         fill(store, schema, payloads.map(|(_, payload)| payload), &mut builder)?;
         builds.push(finish(view.stream, &view.row.name, span.first, &mut builder)?);
@@ -150,7 +150,7 @@ fn finish(
     Ok(ChunkBuild {
         stream,
         first: Sequence(first),
-        rows: chunk.rows,
+        records: chunk.records,
         about,
         raw_len: chunk.raw_len,
         iterations: Some(chunk.iterations),
@@ -169,7 +169,7 @@ mod tests {
     fn a_million_chunks_take_about_a_thousand_commits() {
         let (mut batch, mut commits) = (Batch::behind(0), 0);
         for first in 0..1_000_000 {
-            batch.push(0, Span { first, rows: 1, raw_len: 8 });
+            batch.push(0, Span { first, records: 1, raw_len: 8 });
             if batch.is_due() {
                 commits += 1;
                 batch = Batch::behind(batch.gone + batch.spans.len());

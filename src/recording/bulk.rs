@@ -98,7 +98,7 @@ impl Bulk {
 
     /// Each stream's name and number of records so far.
     pub fn streams(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.fillings.iter().map(|filling| (filling.name.as_str(), filling.rows()))
+        self.fillings.iter().map(|filling| (filling.name.as_str(), filling.record_count()))
     }
 
     /// Adds a stream of all fields, and returns its position. Its row is written with its first

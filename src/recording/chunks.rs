@@ -140,14 +140,14 @@ impl Chunks {
     fn check(&self, at: u64, rows: &[ChunkRow]) -> Result<()> {
         let mut next = if at == 0 { Some(0) } else { rows.first().map(|row| row.first.0) };
         for (ordinal, row) in (at..).zip(rows) {
-            if Some(row.first.0) != next || row.rows > row.rows_written {
+            if Some(row.first.0) != next || row.records > row.records_written {
                 let place = format!("{} chunk {ordinal}", self.place());
                 let wanted = next.unwrap_or_default();
                 let cause = format!("it begins at record {} instead of {wanted}", row.first);
                 return Err(Error::damage("read", place, cause));
             }
             // P9: rows come from disk. What saturates cannot equal what is compared next.
-            next = Some(row.first.0.saturating_add(row.rows));
+            next = Some(row.first.0.saturating_add(row.records));
         }
         let sealed = self.row.sealed_upto.0;
         let is_last = at.saturating_add(rows.len() as u64) >= self.len();

@@ -216,42 +216,42 @@ struct Pair<'p> {
 impl Pair<'_> {
     /// The first difference, with its iteration.
     fn first_difference(&mut self) -> Result<Option<(i64, Difference)>> {
-        let (rows, other_rows) = (self.one.rows(), self.other.rows());
-        let both = rows.min(other_rows);
-        let mut row = 0;
-        while row < both {
-            let (here, there) = (at(self.one, row)?, at(self.other, row)?);
-            if let Some(equal) = self.equal_chunk(&here, &there, row)? {
-                let upto = row.saturating_add(equal).min(both);
-                self.diff.records_known_equal += upto - row;
-                row = upto;
+        let (records, other_records) = (self.one.record_count(), self.other.record_count());
+        let both = records.min(other_records);
+        let mut record = 0;
+        while record < both {
+            let (here, there) = (at(self.one, record)?, at(self.other, record)?);
+            if let Some(equal) = self.equal_chunk(&here, &there, record)? {
+                let upto = record.saturating_add(equal).min(both);
+                self.diff.records_known_equal += upto - record;
+                record = upto;
                 continue;
             }
             let upto = here.1.min(there.1).min(both);
-            let (one, other) = (self.one.run(row..upto)?, self.other.run(row..upto)?);
-            self.diff.records_compared += upto - row;
+            let (one, other) = (self.one.run(record..upto)?, self.other.run(record..upto)?);
+            self.diff.records_compared += upto - record;
             if let Some(found) = self.compare(&one, &other) {
                 return Ok(Some(found));
             }
-            row = upto;
+            record = upto;
         }
-        if rows == other_rows {
+        if records == other_records {
             return Ok(None);
         }
-        let longer = if rows > other_rows { self.one } else { self.other };
-        let column = longer.iteration().rows(both..both + 1).to_column()?;
+        let longer = if records > other_records { self.one } else { self.other };
+        let column = longer.iteration().records(both..both + 1).to_column()?;
         let iteration = column.as_i64().and_then(|values| values.first().copied());
         let iteration = iteration.unwrap_or(i64::MAX);
         let stream = self.one.name().to_owned();
-        let records = (rows, other_rows);
+        let records = (records, other_records);
         Ok(Some((iteration, Difference::Length { stream, iteration, records })))
     }
 
-    /// How many records from `row` on are equal since they lie at the beginning of chunks with the
+    /// How many records from `record` on are equal since they lie at the beginning of chunks with the
     /// same digest; none where that is not known.
-    fn equal_chunk(&self, here: &Place, there: &Place, row: u64) -> Result<Option<u64>> {
+    fn equal_chunk(&self, here: &Place, there: &Place, record: u64) -> Result<Option<u64>> {
         let (Some(here), Some(there)) = (&here.0, &there.0) else { return Ok(None) };
-        if here.first.0 != row || there.first.0 != row {
+        if here.first.0 != record || there.first.0 != record {
             return Ok(None);
         }
         if digest(self.one, here)? != digest(self.other, there)? {
@@ -259,8 +259,8 @@ impl Pair<'_> {
         }
         // Of a chunk that was cut fewer records count than lie in it.
         Ok(Some(match Protection::DiffCut.is_on() {
-            true => here.rows.min(there.rows),
-            false => here.rows_written.max(there.rows_written),
+            true => here.records.min(there.records),
+            false => here.records_written.max(there.records_written),
         }))
     }
 
@@ -280,7 +280,7 @@ impl Pair<'_> {
                 };
                 let values = (shown(iteration, time), shown(other_iteration, other_time));
                 let (iteration, record) =
-                    (iteration.min(other_iteration), one.rows.start + at as u64);
+                    (iteration.min(other_iteration), one.records.start + at as u64);
                 let stream = stream();
                 return Some((iteration, Difference::Moment { stream, record, iteration, values }));
             }
@@ -312,17 +312,17 @@ fn moment(run: &Run, at: usize) -> (i64, Option<Value<'_>>) {
     (iteration, run.times.as_ref().map(|times| times.get(at)))
 }
 
-/// The chunk that holds a row, if it is sealed, and the end of its rows.
+/// The chunk that holds a record, if it is sealed, and the end of its records.
 type Place = (Option<ChunkRow>, u64);
 
-fn at(stream: &Stream, row: u64) -> Result<Place> {
-    Ok(match stream.chunk_of(row)? {
+fn at(stream: &Stream, record: u64) -> Result<Place> {
+    Ok(match stream.chunk_of(record)? {
         Some(at) => {
             let chunk = stream.chunks.get(at)?;
-            let end = chunk.first.0.saturating_add(chunk.rows);
+            let end = chunk.first.0.saturating_add(chunk.records);
             (Some(chunk), end)
         }
-        None => (None, stream.rows()),
+        None => (None, stream.record_count()),
     })
 }
 

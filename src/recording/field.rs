@@ -1,4 +1,4 @@
-//! Reading one field: a range of rows or iterations, as columns or as values of a Rust type.
+//! Reading one field: a range of records or iterations, as columns or as values of a Rust type.
 
 use std::ops::Range;
 
@@ -7,38 +7,38 @@ use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::format::column::{Column, ColumnId};
 
-/// A field of a stream and a range of its rows: all of them until said otherwise.
+/// A field of a stream and a range of its records: all of them until said otherwise.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct FieldRead<'s> {
     stream: &'s Stream,
     column: ColumnId,
     name: String,
-    rows: Range<u64>,
+    records: Range<u64>,
     iterations: Option<Range<i64>>,
     times: Option<Range<f64>>,
 }
 
 impl<'s> FieldRead<'s> {
     pub(super) fn new(stream: &'s Stream, column: ColumnId, name: &str) -> Self {
-        let rows = 0..stream.rows();
-        Self { stream, column, name: name.to_owned(), rows, iterations: None, times: None }
+        let records = 0..stream.record_count();
+        Self { stream, column, name: name.to_owned(), records, iterations: None, times: None }
     }
 
-    /// Only these rows, as far as they are there.
-    pub fn rows(mut self, rows: Range<u64>) -> Self {
-        let end = rows.end.min(self.rows.end);
-        self.rows = rows.start.min(end)..end;
+    /// Only these records, as far as they are there.
+    pub fn records(mut self, records: Range<u64>) -> Self {
+        let end = records.end.min(self.records.end);
+        self.records = records.start.min(end)..end;
         self
     }
 
-    /// Only the rows whose iterations lie in this range.
+    /// Only the records whose iterations lie in this range.
     pub fn iterations(mut self, iterations: Range<i64>) -> Self {
         self.iterations = Some(iterations);
         self
     }
 
-    /// Only the rows whose times lie in this range.
+    /// Only the records whose times lie in this range.
     pub fn times(mut self, times: Range<f64>) -> Self {
         self.times = Some(times);
         self
@@ -50,7 +50,7 @@ impl<'s> FieldRead<'s> {
     /// `Damage` when the records of the range cannot be found; else as [`FieldRead::to_column`].
     pub fn columns(self) -> Result<Columns<'s>> {
         let this = self.resolved()?;
-        Ok(Columns { stream: this.stream, column: this.column, rows: this.rows })
+        Ok(Columns { stream: this.stream, column: this.column, records: this.records })
     }
 
     /// All values as one column.
@@ -83,32 +83,32 @@ impl<'s> FieldRead<'s> {
         T::check(&self.stream.field_of(self.column)?)
             .map_err(|e| Error::new(e.kind(), "read", &name, e.cause()).with_source(e))?;
         let this = self.resolved()?;
-        let mut row = this.rows.start;
+        let mut at = this.records.start;
         let mut values = Vec::new();
         this.each_column(&mut |column| {
             for value in column.iter() {
                 let decoded = T::decode(value)
-                    .map_err(|e| e.told_of("read", format!("{name} record {row}")))?;
+                    .map_err(|e| e.told_of("read", format!("{name} record {at}")))?;
                 values.push(decoded.ok_or_else(|| {
-                    let cause = format!("record {row} is {}, not {}", value.kind(), T::NAME);
+                    let cause = format!("record {at} is {}, not {}", value.kind(), T::NAME);
                     Error::invalid("read", &name, cause)
                 })?);
-                row += 1;
+                at += 1;
             }
             Ok(())
         })?;
         Ok(values)
     }
 
-    /// With the rows that its bounds leave.
+    /// With the records that its bounds leave.
     fn resolved(mut self) -> Result<Self> {
         if let Some(iterations) = self.iterations.take() {
-            let of = self.stream.rows_of(iterations)?;
-            self.rows = self.rows.start.max(of.start)..self.rows.end.min(of.end);
+            let of = self.stream.records_of(iterations)?;
+            self.records = self.records.start.max(of.start)..self.records.end.min(of.end);
         }
         if let Some(times) = self.times.take() {
-            let of = self.stream.rows_between_times(times)?;
-            self.rows = self.rows.start.max(of.start)..self.rows.end.min(of.end);
+            let of = self.stream.records_between_times(times)?;
+            self.records = self.records.start.max(of.start)..self.records.end.min(of.end);
         }
         Ok(self)
     }
@@ -116,8 +116,8 @@ impl<'s> FieldRead<'s> {
     /// Hands on the column of each chunk, in order; several chunks are decoded at once.
     fn each_column(self, take: &mut dyn FnMut(Column) -> Result<()>) -> Result<()> {
         let this = self.resolved()?;
-        let (stream, column, rows) = (this.stream, this.column, this.rows.clone());
-        let sealed = rows.start..rows.end.min(stream.sealed_rows());
+        let (stream, column, records) = (this.stream, this.column, this.records.clone());
+        let sealed = records.start..records.end.min(stream.sealed_record_count());
         if !sealed.is_empty()
             && let (Some(first), Some(last)) =
                 (stream.chunk_of(sealed.start)?, stream.chunk_of(sealed.end - 1)?)
@@ -131,7 +131,8 @@ impl<'s> FieldRead<'s> {
             };
             stream.store.in_order(last + 1 - first, &decode, take)?;
         }
-        let tail = Columns { rows: rows.start.max(sealed.end)..rows.end, ..this.columns()? };
+        let tail =
+            Columns { records: records.start.max(sealed.end)..records.end, ..this.columns()? };
         tail.into_iter().try_for_each(|column| take(column?))
     }
 }
@@ -141,12 +142,12 @@ impl<'s> FieldRead<'s> {
 pub struct Columns<'s> {
     stream: &'s Stream,
     column: ColumnId,
-    rows: Range<u64>,
+    records: Range<u64>,
 }
 
 impl Columns<'_> {
     fn next_column(&mut self) -> Result<Column> {
-        let wanted = self.rows.clone();
+        let wanted = self.records.clone();
         let column = match self.stream.chunk_of(wanted.start)? {
             Some(at) => self.stream.open_chunk(at)?.column(self.column, wanted.clone())?,
             None => {
@@ -166,7 +167,7 @@ impl Columns<'_> {
         if column.is_empty() {
             return Err(self.stream.wrong("fewer records than its chunks say"));
         }
-        self.rows.start += column.len() as u64;
+        self.records.start += column.len() as u64;
         Ok(column)
     }
 }
@@ -175,13 +176,13 @@ impl Iterator for Columns<'_> {
     type Item = Result<Column>;
 
     fn next(&mut self) -> Option<Result<Column>> {
-        if self.rows.start >= self.rows.end {
+        if self.records.start >= self.records.end {
             return None;
         }
         let column = self.next_column();
         if column.is_err() {
             // The first error ends it.
-            self.rows.start = self.rows.end;
+            self.records.start = self.records.end;
         }
         Some(column)
     }

@@ -32,8 +32,8 @@ impl Filling {
         self.builder.schema()
     }
 
-    pub fn rows(&self) -> u64 {
-        self.first + self.builder.rows()
+    pub fn record_count(&self) -> u64 {
+        self.first + self.builder.record_count()
     }
 
     /// Memory that its records take, without what every open stream takes.
@@ -88,12 +88,12 @@ impl Filling {
 
     /// Encodes the records at hand; `None` when there is none.
     pub fn seal(&mut self) -> Result<Option<Sealed>> {
-        if self.builder.rows() == 0 {
+        if self.builder.record_count() == 0 {
             return Ok(None);
         }
         let chunk = self.builder.finish()?;
         let first = self.first;
-        self.first += chunk.rows;
+        self.first += chunk.records;
         Ok(Some(Sealed { first, chunk }))
     }
 }
@@ -116,7 +116,7 @@ impl Sealed {
         Ok(ChunkBuild {
             stream,
             first: Sequence(self.first),
-            rows: self.chunk.rows,
+            records: self.chunk.records,
             about,
             raw_len: self.chunk.raw_len,
             iterations: Some(self.chunk.iterations),

@@ -16,11 +16,11 @@ pub(super) fn payloads(
     held_bytes: u64,
 ) -> Result<Vec<Vec<u8>>> {
     let len = store.snapshot()?.require::<ObjectRow>(&row.object)?.len;
-    let record_bytes = (row.raw_len / row.rows.max(1)).max(16);
+    let record_bytes = (row.raw_len / row.records.max(1)).max(16);
     let start = from.0.saturating_sub(row.first.0);
-    let end = row.rows.min(start.saturating_add((held_bytes / record_bytes).max(1)));
+    let end = row.records.min(start.saturating_add((held_bytes / record_bytes).max(1)));
     // Blocks of a sealed file are read whole: where all is wanted, so is the chunk.
-    let whole = match start == 0 && end == row.rows {
+    let whole = match start == 0 && end == row.records {
         true => Some(store.fetch(row.object)?),
         false => None,
     };
@@ -30,7 +30,7 @@ pub(super) fn payloads(
     };
     let chunk = Chunk::open(place, len, &mut read)?;
     let wrong = |cause: &str| Error::damage("follow", place, cause);
-    if chunk.schema() != schema || chunk.rows() != row.rows_written {
+    if chunk.schema() != schema || chunk.record_count() != row.records_written {
         return Err(wrong(
             "its schema or how many records it has differ from what the manifest says",
         ));

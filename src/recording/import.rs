@@ -155,7 +155,7 @@ impl<R: Read> Import<R> {
             let _ = bulk.discard();
             return Err(e);
         }
-        let streams = bulk.streams().map(|(name, rows)| (name.to_owned(), rows)).collect();
+        let streams = bulk.streams().map(|(name, records)| (name.to_owned(), records)).collect();
         let metadata = spelling::metadata(self.rows.table.plans());
         if self.options.replaces {
             bulk.complete_replacing(&self.options.name, &metadata)?;
@@ -201,16 +201,16 @@ impl<R: Read> Import<R> {
                     streams.len() - 1
                 }
             };
-            if let Some((_, rows, last)) = streams.get_mut(at) {
-                if *rows > 0 && to.iteration <= *last {
+            if let Some((_, records, last)) = streams.get_mut(at) {
+                if *records > 0 && to.iteration <= *last {
                     let cause = format!("iteration {} does not follow {last}", to.iteration);
                     return Err(Error::invalid("append", format!("stream {:?}", to.stream), cause));
                 }
-                (*rows, *last) = (*rows + 1, to.iteration);
+                (*records, *last) = (*records + 1, to.iteration);
             }
             Ok(())
         })?;
-        let streams = streams.into_iter().map(|(name, rows, _)| (name, rows)).collect();
+        let streams = streams.into_iter().map(|(name, records, _)| (name, records)).collect();
         Ok(self.rows.report(streams))
     }
 }

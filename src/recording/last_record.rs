@@ -1,6 +1,6 @@
 //! The last record of a stream that goes on behind its end: its iteration and time, and what sampling
 //! has to know of it. It is in memory mostly; of a stream that was cut inside a chunk, or that goes by a
-//! field's value, one row of that chunk is read.
+//! field's value, one record of that chunk is read.
 
 use super::observe::digest_of;
 use super::restored::At;
@@ -17,11 +17,11 @@ pub(super) fn at_end(
     end: Sequence,
     watched: Option<&str>,
 ) -> Result<At> {
-    let Some(row) = end.0.checked_sub(1) else { return Ok(At::default()) };
+    let Some(record) = end.0.checked_sub(1) else { return Ok(At::default()) };
     let schema = Schema::from_bytes(&view.row.schema)?;
     // A field of other streams is not in the record: then the next observation is taken.
     let watched = watched.and_then(|name| schema.position(name));
-    if let Some(at) = row.checked_sub(view.row.sealed_upto.0)
+    if let Some(at) = record.checked_sub(view.row.sealed_upto.0)
         && let Some((_, payload)) = view.tail.get(at as usize)
     {
         let bytes = store.payload_bytes(payload)?;
@@ -31,8 +31,9 @@ pub(super) fn at_end(
         let seen = field_and_value.map(|(field, value)| digest_of(field, value).0);
         return Ok(At { last: Some((iteration, time)), seen, ..At::default() });
     }
-    let whole = last_chunk(store, view)?
-        .filter(|chunk| chunk.rows == chunk.rows_written && chunk.first.0 + chunk.rows == end.0);
+    let whole = last_chunk(store, view)?.filter(|chunk| {
+        chunk.records == chunk.records_written && chunk.first.0 + chunk.records == end.0
+    });
     if let Some(chunk) = whole.filter(|_| watched.is_none())
         && let Some((_, iteration)) = chunk.iterations
     {
@@ -40,13 +41,13 @@ pub(super) fn at_end(
         return Ok(At { last: Some((iteration, time)), ..At::default() });
     }
     let stream = whole_stream(store, view)?;
-    let iteration = stream.iteration().rows(row..row + 1).to_column()?;
+    let iteration = stream.iteration().records(record..record + 1).to_column()?;
     let iteration = match iteration.get(0) {
         Value::I64(iteration) => iteration,
         _ => return Err(stream.wrong("a record without an iteration")),
     };
     let time = match schema.is_timed() {
-        true => match stream.time()?.rows(row..row + 1).to_column()?.get(0) {
+        true => match stream.time()?.records(record..record + 1).to_column()?.get(0) {
             Value::F64(time) => Some(time),
             _ => return Err(stream.wrong("a record without a time")),
         },
@@ -54,7 +55,7 @@ pub(super) fn at_end(
     };
     let mut seen = None;
     if let Some(field) = watched.and_then(|at| schema.fields().get(at)) {
-        let column = stream.field(&field.name)?.rows(row..row + 1).to_column()?;
+        let column = stream.field(&field.name)?.records(record..record + 1).to_column()?;
         seen = Some(digest_of(field, &column.get(0)).0);
     }
     Ok(At { last: Some((iteration, time)), seen, ..At::default() })

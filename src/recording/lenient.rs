@@ -205,15 +205,15 @@ impl Lenient<'_> {
                     cause,
                 )?;
             }
-            if row.first.0 < next || row.rows > row.rows_written {
+            if row.first.0 < next || row.records > row.records_written {
                 let place = stream.chunk_place(ordinal);
                 let cause = format!("it begins at record {} instead of {next}", row.first);
-                let records = row.first.0..row.first.0.saturating_add(row.rows);
+                let records = row.first.0..row.first.0.saturating_add(row.records);
                 let of = Stretch { name: stream.name(), records, iterations: row.iterations };
                 self.gap(&of, None, Error::damage("read", place, cause))?;
                 continue;
             }
-            next = row.first.0.saturating_add(row.rows);
+            next = row.first.0.saturating_add(row.records);
             self.chunk(stream, ordinal, &row, &mut last)?;
         }
         let hole = next..sealed_upto;
@@ -235,7 +235,7 @@ impl Lenient<'_> {
         row: &ChunkRow,
         last: &mut Option<i64>,
     ) -> Result<()> {
-        let records = row.first.0..row.first.0.saturating_add(row.rows);
+        let records = row.first.0..row.first.0.saturating_add(row.records);
         let of = Stretch { name: stream.name(), records, iterations: row.iterations };
         let open = match stream.open_row(ordinal, row) {
             Ok(open) => open,
@@ -267,16 +267,16 @@ impl Lenient<'_> {
         self.show(stream, of, &place, (iterations, times, columns), last)
     }
 
-    fn tail(&mut self, stream: &Stream, rows: Range<u64>, mut last: Option<i64>) -> Result<()> {
+    fn tail(&mut self, stream: &Stream, records: Range<u64>, mut last: Option<i64>) -> Result<()> {
         let fields: Vec<usize> = (0..stream.schema().fields().len()).collect();
         // One by one: of an unsealed record that does not decode nothing else is lost.
-        for row in rows {
-            let records = row..row + 1;
+        for at in records {
+            let records = at..at + 1;
             let of = Stretch { name: stream.name(), records: records.clone(), iterations: None };
             match stream.tail(&fields, records) {
                 Ok(tail) => {
                     let columns = tail.columns.into_iter().map(Some).collect();
-                    let place = || format!("stream {:?} record {row}", stream.name());
+                    let place = || format!("stream {:?} record {at}", stream.name());
                     let found = (tail.iterations, tail.times, columns);
                     self.show(stream, of, &place, found, &mut last)?;
                 }
@@ -308,7 +308,7 @@ impl Lenient<'_> {
         }
         let part = |column: Column| match good == column.len() {
             true => Ok(column),
-            false => first_rows(&column, good).ok_or_else(|| stream.wrong("no such type")),
+            false => first_values(&column, good).ok_or_else(|| stream.wrong("no such type")),
         };
         let iterations = part(iterations)?;
         if let Value::I64(iteration) = iterations.get(good - 1) {
@@ -326,13 +326,13 @@ impl Lenient<'_> {
     }
 }
 
-/// The first rows of a column.
-fn first_rows(column: &Column, count: usize) -> Option<Column> {
+/// The first values of a column.
+fn first_values(column: &Column, count: usize) -> Option<Column> {
     let mut first = column.empty();
     first.extend(column, 0..count).then_some(first)
 }
 
-/// What to say of rows that no chunk has.
+/// What to say of records that no chunk has.
 fn missing(stream: &Stream, ordinal: u64, hole: &Range<u64>) -> Option<Error> {
     let cause = || format!("records {}..{} before it are in no chunk", hole.start, hole.end);
     (!hole.is_empty()).then(|| Error::damage("read", stream.chunk_place(ordinal), cause()))

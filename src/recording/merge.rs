@@ -33,7 +33,7 @@ impl<'s> Merged<'s> {
         let share = share.clamp(SHARE_BYTES_MIN, SHARE_BYTES_MAX);
         let mut this = Self { records: Vec::new(), heads: BinaryHeap::new(), current: None };
         for (stream, fields) in streams.iter().zip(fields) {
-            this.records.push(stream.records(fields.clone(), 0..stream.rows(), share));
+            this.records.push(stream.records(fields.clone(), 0..stream.record_count(), share));
         }
         for at in 0..this.records.len() {
             this.push_head(at)?;

@@ -31,8 +31,8 @@ pub(super) struct OpenChunk<'s> {
     /// Its whole content, where most of it is wanted.
     content: Option<Vec<u8>>,
     pub(super) chunk: Arc<Chunk>,
-    /// Its rows that count, in the stream.
-    pub(super) rows: Range<u64>,
+    /// Its records that count, in the stream.
+    pub(super) records: Range<u64>,
 }
 
 impl Stream {
@@ -44,8 +44,8 @@ impl Stream {
     /// Opens the chunk at position `at`, whose row is `row`.
     pub(super) fn open_row(&self, at: u64, row: &ChunkRow) -> Result<OpenChunk<'_>> {
         let chunk = self.footer(at, row)?;
-        let rows = row.first.0..row.first.0.saturating_add(row.rows);
-        Ok(OpenChunk { store: &self.store, object: row.object, content: None, chunk, rows })
+        let records = row.first.0..row.first.0.saturating_add(row.records);
+        Ok(OpenChunk { store: &self.store, object: row.object, content: None, chunk, records })
     }
 
     fn footer(&self, at: u64, row: &ChunkRow) -> Result<Arc<Chunk>> {
@@ -75,12 +75,12 @@ impl Stream {
         // Equal chunks are one object: whose row it is, is seen each time.
         let fits = row
             .iterations
-            .is_none_or(|said| said == chunk.iterations() || row.rows < row.rows_written);
+            .is_none_or(|said| said == chunk.iterations() || row.records < row.records_written);
         if let Some(what) = schemas(self.schema(), chunk.schema()) {
             let cause = format!("the stream's schema and the chunk's differ: {what}");
             return Err(Error::damage("read", self.chunk_place(at), cause));
         }
-        if chunk.rows() != row.rows_written || !fits {
+        if chunk.record_count() != row.records_written || !fits {
             let cause =
                 "how many records it has or their iterations differ from what the manifest says";
             return Err(Error::damage("read", self.chunk_place(at), cause));
@@ -144,20 +144,21 @@ impl OpenChunk<'_> {
         })
     }
 
-    /// Decodes rows of the stream that lie in this chunk.
-    pub(super) fn column(&self, column: ColumnId, rows: Range<u64>) -> Result<Column> {
-        let rows = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
-        let within = rows.start - self.rows.start..rows.end.max(rows.start) - self.rows.start;
+    /// Decodes records of the stream that lie in this chunk.
+    pub(super) fn column(&self, column: ColumnId, records: Range<u64>) -> Result<Column> {
+        let records = records.start.max(self.records.start)..records.end.min(self.records.end);
+        let within =
+            records.start - self.records.start..records.end.max(records.start) - self.records.start;
         self.with_bytes(&mut |read| self.chunk.column(read, column, within.clone()))
     }
 
-    /// The first of its rows that is not below `bound`, counted from its first.
+    /// The first of its records that is not below `bound`, counted from its first.
     pub(super) fn first_row_from(&self, bound: Bound) -> Result<u64> {
         self.with_bytes(&mut |read| {
             Ok(match bound {
-                Bound::Iteration(bound) => self.chunk.rows_of(read, bound..i64::MAX)?.start,
+                Bound::Iteration(bound) => self.chunk.records_of(read, bound..i64::MAX)?.start,
                 Bound::Time(bound) => {
-                    self.chunk.rows_between_times(read, bound..f64::INFINITY)?.start
+                    self.chunk.records_between_times(read, bound..f64::INFINITY)?.start
                 }
             })
         })

@@ -11,10 +11,10 @@ use crate::format::column::{Column, ColumnId, FieldType, Value};
 /// With a smaller share of memory than this a chunk is not kept between loads.
 const CHUNK_KEPT_BYTES_MIN: u64 = 1 << 20;
 
-/// What a decoded row takes. The chunk says how long its records are; fields take their share of
+/// What a decoded record takes. The chunk says how long its records are; fields take their share of
 /// memory whatever it says.
-fn row_bytes(raw_len: u64, rows: u64, fields: usize) -> u64 {
-    (raw_len / rows.max(1)).max(9 + 8 * fields as u64)
+fn record_bytes(raw_len: u64, records: u64, fields: usize) -> u64 {
+    (raw_len / records.max(1)).max(9 + 8 * fields as u64)
 }
 
 /// Walks over records. Call [`Records::advance`], then look.
@@ -22,7 +22,7 @@ fn row_bytes(raw_len: u64, rows: u64, fields: usize) -> u64 {
 pub struct Records<'s> {
     stream: &'s Stream,
     fields: Vec<usize>,
-    /// Rows that are not loaded yet.
+    /// Records that are not loaded yet.
     rest: Range<u64>,
     held_bytes: u64,
     chunk: Option<OpenChunk<'s>>,
@@ -40,14 +40,14 @@ impl<'s> Records<'s> {
     pub(super) fn new(
         stream: &'s Stream,
         fields: Vec<usize>,
-        rows: Range<u64>,
+        records: Range<u64>,
         held_bytes: u64,
     ) -> Self {
-        let end = rows.end.min(stream.rows());
+        let end = records.end.min(stream.record_count());
         Self {
             stream,
             fields,
-            rest: rows.start.min(end)..end,
+            rest: records.start.min(end)..end,
             held_bytes,
             chunk: None,
             iterations: Column::new(FieldType::I64),
@@ -121,13 +121,13 @@ impl<'s> Records<'s> {
         let start = self.rest.start;
         let Some(index) = self.stream.chunk_of(start)? else {
             self.chunk = None;
-            let end = self.rest.end.min(start + self.tail_rows());
+            let end = self.rest.end.min(start + self.tail_records());
             let tail = self.stream.tail(&self.fields, start..end)?;
             (self.iterations, self.times, self.columns) =
                 (tail.iterations, tail.times, tail.columns);
             return self.loaded();
         };
-        if self.chunk.as_ref().is_none_or(|open| !open.rows.contains(&start)) {
+        if self.chunk.as_ref().is_none_or(|open| !open.records.contains(&start)) {
             let mut open = self.stream.open_chunk(index)?;
             // One read of everything is cheaper than one for each of most blocks.
             if self.fields.len() * 2 > self.stream.schema().fields().len() {
@@ -136,9 +136,10 @@ impl<'s> Records<'s> {
             self.chunk = Some(open);
         }
         let Some(open) = &self.chunk else { return Ok(()) };
-        let row_bytes = row_bytes(open.chunk.raw_len(), open.chunk.rows(), self.fields.len());
-        let count = (self.held_bytes / row_bytes).max(1);
-        let end = self.rest.end.min(open.rows.end).min(start.saturating_add(count));
+        let record_bytes =
+            record_bytes(open.chunk.raw_len(), open.chunk.record_count(), self.fields.len());
+        let count = (self.held_bytes / record_bytes).max(1);
+        let end = self.rest.end.min(open.records.end).min(start.saturating_add(count));
         self.iterations = open.column(ColumnId::Iteration, start..end)?;
         self.times = match self.stream.schema().is_timed() {
             true => Some(open.column(ColumnId::Time, start..end)?),
@@ -155,13 +156,15 @@ impl<'s> Records<'s> {
     }
 
     /// Unsealed records are few: a chunk is sealed before they are many.
-    fn tail_rows(&self) -> u64 {
+    fn tail_records(&self) -> u64 {
         (self.held_bytes / 64).max(1)
     }
 
     fn loaded(&mut self) -> Result<()> {
-        let rows = self.iterations.len();
-        if rows == 0 || self.columns.iter().chain(&self.times).any(|column| column.len() != rows) {
+        let records = self.iterations.len();
+        if records == 0
+            || self.columns.iter().chain(&self.times).any(|column| column.len() != records)
+        {
             return Err(self.stream.wrong("columns of different lengths"));
         }
         if let Some(wrong) = not_growing(&self.iterations, self.last) {
@@ -172,10 +175,10 @@ impl<'s> Records<'s> {
             );
             return Err(backwards(place, wrong));
         }
-        if let Value::I64(last) = self.iterations.get(rows - 1) {
+        if let Value::I64(last) = self.iterations.get(records - 1) {
             self.last = Some(last);
         }
-        self.rest.start += rows as u64;
+        self.rest.start += records as u64;
         Ok(())
     }
 }
@@ -187,8 +190,8 @@ mod tests {
     /// Can a chunk that says nothing of its length be decoded all at once?
     #[test]
     fn g22_a_lying_chunk_takes_no_more_memory() {
-        assert_eq!(row_bytes(0, 131_072, 10), 89);
-        assert_eq!(row_bytes(1 << 20, 1 << 10, 10), 1024);
-        assert_eq!(row_bytes(5, 0, 0), 9);
+        assert_eq!(record_bytes(0, 131_072, 10), 89);
+        assert_eq!(record_bytes(1 << 20, 1 << 10, 10), 1024);
+        assert_eq!(record_bytes(5, 0, 0), 9);
     }
 }

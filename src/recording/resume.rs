@@ -310,7 +310,7 @@ impl Resume {
     fn move_back(&self, target: &Target, left_out: &[(u64, u64)]) -> Result<()> {
         let ends = target.views.iter().zip(&target.cursors);
         let back: Vec<Cursor> = ends
-            .filter(|(view, cursor)| view.rows() > cursor.end.0)
+            .filter(|(view, cursor)| view.record_count() > cursor.end.0)
             .map(|(_, cursor)| *cursor)
             .collect();
         let limits = self.new_limits(target)?;

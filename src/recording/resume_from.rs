@@ -56,7 +56,7 @@ impl Look {
     fn is_behind(&self, checkpoint: &Checkpoint) -> bool {
         let is_beyond = |view: &StreamView| {
             let mut cursors = checkpoint.cursors.iter();
-            cursors.any(|cursor| cursor.stream == view.stream && cursor.end.0 > view.rows())
+            cursors.any(|cursor| cursor.stream == view.stream && cursor.end.0 > view.record_count())
         };
         self.views.iter().any(is_beyond)
     }
@@ -150,7 +150,7 @@ impl Target {
     pub fn plan(&self, store: &Store, refused: Vec<String>) -> ResumePlan {
         let streams = self.views.iter().zip(&self.cursors).map(|(view, cursor)| StreamPlan {
             name: view.row.name.clone(),
-            records: view.rows(),
+            records: view.record_count(),
             kept: cursor.end.0,
             sealed_cut: view.row.sealed_upto.0.saturating_sub(cursor.end.0),
         });
@@ -193,9 +193,9 @@ fn check_cursors(
     let cursors = in_order(checkpoint, views)?;
     for (position, (cursor, view)) in cursors.iter().zip(views).enumerate() {
         let place = || format!("checkpoint {}", checkpoint.id);
-        if cursor.end.0 > view.rows() {
+        if cursor.end.0 > view.record_count() {
             let cause = format!("it covers {} records of stream {:?}", cursor.end, view.row.name);
-            let cause = format!("{cause}, which has {}", view.rows());
+            let cause = format!("{cause}, which has {}", view.record_count());
             return Err(Error::damage("resume", place(), cause));
         }
         let bad = undecodable.iter().find(|bad| bad.position == position);
@@ -226,7 +226,7 @@ fn ends(store: &Store, views: &[StreamView], undecodable: &[Undecodable]) -> Res
     let bound = undecodable.iter().map(|bad| bad.iteration).min();
     let mut cursors = Vec::with_capacity(views.len());
     for (position, view) in views.iter().enumerate() {
-        let mut end = view.rows();
+        let mut end = view.record_count();
         if let Some(bad) = undecodable.iter().find(|bad| bad.position == position) {
             end = bad.first.0;
         }

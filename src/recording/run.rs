@@ -1,4 +1,4 @@
-//! A run of records, decoded: what lies between two rows, from one chunk or from the tail.
+//! A run of records, decoded: what lies between two records, from one chunk or from the tail.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::protection::Protection;
 /// Decoded records that follow each other.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) rows: Range<u64>,
+    pub(super) records: Range<u64>,
     pub(super) iterations: Column,
     pub(super) times: Option<Column>,
     pub(super) columns: Vec<Column>,
 }
 
 impl Stream {
-    /// All columns of `rows`, which lie in one chunk, or in the tail.
-    pub(super) fn run(&self, rows: Range<u64>) -> Result<Run> {
+    /// All columns of `records`, which lie in one chunk, or in the tail.
+    pub(super) fn run(&self, records: Range<u64>) -> Result<Run> {
         let fields: Vec<usize> = (0..self.schema().fields().len()).collect();
-        let run = match self.chunk_of(rows.start)? {
+        let run = match self.chunk_of(records.start)? {
             Some(at) => {
                 let mut open = self.open_chunk(at)?;
                 open.fetch_whole()?;
-                let column = |column| open.column(column, rows.clone());
+                let column = |column| open.column(column, records.clone());
                 let times = self.schema().is_timed().then_some(ColumnId::Time);
                 Run {
-                    rows: rows.clone(),
+                    records: records.clone(),
                     iterations: column(ColumnId::Iteration)?,
                     times: times.map(column).transpose()?,
                     columns: fields
@@ -37,12 +37,12 @@ impl Stream {
                 }
             }
             None => {
-                let tail = self.tail(&fields, rows.clone())?;
+                let tail = self.tail(&fields, records.clone())?;
                 let (iterations, times, columns) = (tail.iterations, tail.times, tail.columns);
-                Run { rows: rows.clone(), iterations, times, columns }
+                Run { records: records.clone(), iterations, times, columns }
             }
         };
-        let wanted = rows.end.saturating_sub(rows.start);
+        let wanted = records.end.saturating_sub(records.start);
         let all = run.columns.iter().chain(&run.times).chain([&run.iterations]);
         if all.into_iter().any(|column| column.len() as u64 != wanted) {
             return Err(self.wrong("columns of different lengths"));

@@ -65,16 +65,16 @@ impl Stream {
         let bound = decoders.bind(self.schema())?;
         let of = format!("stream {:?}", self.name());
         let states = States { stream: self, of, decoders: bound, make, records: None };
-        Ok(states.rows(0..self.rows()))
+        Ok(states.records(0..self.record_count()))
     }
 }
 
 impl<S, F: Fn() -> S> States<'_, S, F> {
-    /// Only these rows, as far as they are there, from the first of them on.
+    /// Only these records, as far as they are there, from the first of them on.
     #[must_use]
-    pub fn rows(mut self, rows: Range<u64>) -> Self {
+    pub fn records(mut self, records: Range<u64>) -> Self {
         let fields = (0..self.stream.schema().fields().len()).collect();
-        self.records = Some(self.stream.records(fields, rows, HELD_BYTES));
+        self.records = Some(self.stream.records(fields, records, HELD_BYTES));
         self
     }
 
@@ -83,8 +83,8 @@ impl<S, F: Fn() -> S> States<'_, S, F> {
     /// # Errors
     /// `Damage` when they cannot be found.
     pub fn iterations(self, iterations: Range<i64>) -> Result<Self> {
-        let rows = self.stream.rows_of(iterations)?;
-        Ok(self.rows(rows))
+        let records = self.stream.records_of(iterations)?;
+        Ok(self.records(records))
     }
 
     /// Only the records whose times lie in this range.
@@ -92,8 +92,8 @@ impl<S, F: Fn() -> S> States<'_, S, F> {
     /// # Errors
     /// `NotFound` where its records have no time; `Damage` when they cannot be found.
     pub fn times(self, times: Range<f64>) -> Result<Self> {
-        let rows = self.stream.rows_between_times(times)?;
-        Ok(self.rows(rows))
+        let records = self.stream.records_between_times(times)?;
+        Ok(self.records(records))
     }
 
     fn decode_next(&mut self) -> Result<Option<Decoded<S>>> {

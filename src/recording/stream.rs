@@ -1,4 +1,4 @@
-//! A stream for reading: sealed chunks, then the journal's tail, as one sequence of rows.
+//! A stream for reading: sealed chunks, then the journal's tail, as one sequence of records.
 
 use std::ops::Range;
 
@@ -82,12 +82,12 @@ impl Stream {
     }
 
     /// How many records it has.
-    pub fn rows(&self) -> u64 {
-        self.view.rows()
+    pub fn record_count(&self) -> u64 {
+        self.view.record_count()
     }
 
     /// How many of them are sealed.
-    pub fn sealed_rows(&self) -> u64 {
+    pub fn sealed_record_count(&self) -> u64 {
         self.view.row.sealed_upto.0
     }
 
@@ -145,15 +145,15 @@ impl Stream {
     /// # Errors
     /// `Damage`.
     pub fn iterations(&self) -> Result<Option<(i64, i64)>> {
-        let rows = self.rows();
-        if rows == 0 {
+        let records = self.record_count();
+        if records == 0 {
             return Ok(None);
         }
-        let at = |row: u64| -> Result<Option<i64>> {
-            let column = self.iteration().rows(row..row + 1).to_column()?;
+        let at = |record: u64| -> Result<Option<i64>> {
+            let column = self.iteration().records(record..record + 1).to_column()?;
             Ok(column.as_i64().and_then(|values| values.first().copied()))
         };
-        match (at(0)?, at(rows - 1)?) {
+        match (at(0)?, at(records - 1)?) {
             (Some(first), Some(last)) => Ok(Some((first, last))),
             _ => Err(self.wrong("records without an iteration")),
         }
@@ -205,28 +205,28 @@ impl Stream {
         }
     }
 
-    /// Records with the fields at `fields`, over `rows`, one after the other. At most about
+    /// Records with the fields at `fields`, over `records`, one after the other. At most about
     /// `held_bytes` of them are in memory, and one chunk.
-    pub fn records(&self, fields: Vec<usize>, rows: Range<u64>, held_bytes: u64) -> Records<'_> {
-        Records::new(self, fields, rows, held_bytes)
+    pub fn records(&self, fields: Vec<usize>, records: Range<u64>, held_bytes: u64) -> Records<'_> {
+        Records::new(self, fields, records, held_bytes)
     }
 
-    /// The rows whose iterations lie in `wanted`.
+    /// The records whose iterations lie in `wanted`.
     ///
     /// # Errors
     /// `Damage`; `Conflict` when a stream of more than 1,024 chunks was moved back or retired since
     /// it was opened.
-    pub fn rows_of(&self, wanted: Range<i64>) -> Result<Range<u64>> {
+    pub fn records_of(&self, wanted: Range<i64>) -> Result<Range<u64>> {
         let start = self.first_row_from(Bound::Iteration(wanted.start))?;
         let end = self.first_row_from(Bound::Iteration(wanted.end))?;
         Ok(start..end.max(start))
     }
 
-    /// The rows whose times lie in `wanted`.
+    /// The records whose times lie in `wanted`.
     ///
     /// # Errors
     /// `NotFound` where its records have no time; `Invalid` for a bound that is no number; `Damage`.
-    pub fn rows_between_times(&self, wanted: Range<f64>) -> Result<Range<u64>> {
+    pub fn records_between_times(&self, wanted: Range<f64>) -> Result<Range<u64>> {
         self.time().map(drop)?;
         if wanted.start.is_nan() || wanted.end.is_nan() {
             let place = format!("stream {:?}", self.name());
@@ -237,7 +237,7 @@ impl Stream {
         Ok(start..end.max(start))
     }
 
-    /// The first row that is not below `bound`; the row count if all are.
+    /// The first record that is not below `bound`; the record count if all are.
     fn first_row_from(&self, bound: Bound) -> Result<u64> {
         let from = self.chunks.partition_point(|chunk| bound.is_behind(chunk))?;
         // A chunk that was cut may end before `bound` all the same: then the next one is asked.
@@ -247,11 +247,11 @@ impl Stream {
                 true => 0,
                 false => self.open_chunk(at)?.first_row_from(bound)?,
             };
-            if found < row.rows {
+            if found < row.records {
                 return Ok(row.first.0.saturating_add(found));
             }
         }
-        let mut row = self.sealed_rows();
+        let mut record = self.sealed_record_count();
         for (_, payload) in &self.view.tail {
             let bytes = self.store.payload_bytes(payload)?;
             let is_there = match bound {
@@ -263,25 +263,25 @@ impl Stream {
             if is_there {
                 break;
             }
-            row += 1;
+            record += 1;
         }
-        Ok(row)
+        Ok(record)
     }
 
-    /// The position of the chunk that holds `row`; `None` in the tail.
+    /// The position of the chunk that holds `record`; `None` in the tail.
     ///
     /// # Errors
     /// `Damage`; `Conflict` when the stream was moved back since it was opened.
-    pub(super) fn chunk_of(&self, row: u64) -> Result<Option<u64>> {
-        if row >= self.sealed_rows() {
+    pub(super) fn chunk_of(&self, record: u64) -> Result<Option<u64>> {
+        if record >= self.sealed_record_count() {
             return Ok(None);
         }
-        let ends_before = |chunk: &ChunkRow| chunk.first.0.saturating_add(chunk.rows) <= row;
+        let ends_before = |chunk: &ChunkRow| chunk.first.0.saturating_add(chunk.records) <= record;
         self.chunks.partition_point(ends_before).map(Some)
     }
 
     /// Decodes unsealed records as columns, with the fields at `fields`.
-    pub(super) fn tail(&self, fields: &[usize], rows: Range<u64>) -> Result<Tail> {
+    pub(super) fn tail(&self, fields: &[usize], records: Range<u64>) -> Result<Tail> {
         let mut iterations = Column::new(FieldType::I64);
         let mut times = self.schema.is_timed().then(|| Column::new(FieldType::F64));
         let mut columns = Vec::with_capacity(fields.len());
@@ -292,8 +292,8 @@ impl Stream {
             })?;
             columns.push(Column::of(field));
         }
-        let from = rows.start.saturating_sub(self.sealed_rows()) as usize;
-        let count = rows.end.saturating_sub(rows.start) as usize;
+        let from = records.start.saturating_sub(self.sealed_record_count()) as usize;
+        let count = records.end.saturating_sub(records.start) as usize;
         for (sequence, payload) in self.view.tail.iter().skip(from).take(count) {
             let bytes = self.store.payload_bytes(payload)?;
             let mut values = Vec::new();

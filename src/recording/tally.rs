@@ -53,7 +53,7 @@ impl Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub first: u64,
-    pub rows: u64,
+    pub records: u64,
     pub raw_len: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
     first: u64,
-    rows: u64,
+    records: u64,
     raw_len: u64,
     cells_len: u64,
     first_time: Option<f64>,
@@ -72,7 +72,7 @@ pub(super) struct Tally {
 impl Tally {
     /// A stream whose next chunk begins at record `first`, behind a record of `last`.
     pub fn new(first: u64, last: Option<(i64, Option<f64>)>) -> Self {
-        Self { first, rows: 0, raw_len: 0, cells_len: 0, first_time: None, last }
+        Self { first, records: 0, raw_len: 0, cells_len: 0, first_time: None, last }
     }
 
     /// The last record's iteration and time.
@@ -90,16 +90,16 @@ impl Tally {
     /// How many records the stream has.
     #[cfg(test)]
     pub fn next(&self) -> u64 {
-        self.first + self.rows
+        self.first + self.records
     }
 
     /// Counts a record; returns the chunk that it would have overfilled, if there is one.
     pub fn add(&mut self, limits: &ChunkLimits, record: Counted) -> Option<Span> {
         let full = if self.is_full_for(limits, &record) { self.cut() } else { None };
-        if self.rows == 0 {
+        if self.records == 0 {
             self.first_time = record.time;
         }
-        self.rows += 1;
+        self.records += 1;
         self.raw_len = self.raw_len.saturating_add(record.len);
         self.cells_len = self.cells_len.saturating_add(record.cells_len);
         self.last = Some((record.iteration, record.time));
@@ -112,20 +112,20 @@ impl Tally {
             let elapsed = record.time.zip(self.first_time).map(|(now, first)| now - first);
             limits.span.zip(elapsed).is_some_and(|(span, elapsed)| elapsed >= span)
         };
-        self.rows > 0
+        self.records > 0
             && (passes(limits.bytes, self.raw_len.saturating_add(record.len))
-                || passes(limits.records, self.rows + 1)
+                || passes(limits.records, self.records + 1)
                 || self.cells_len.saturating_add(record.cells_len) > CHUNK_RAW_BYTES_MAX
                 || is_long())
     }
 
     /// Ends the chunk at hand; `None` when no record is open.
     pub fn cut(&mut self) -> Option<Span> {
-        if self.rows == 0 {
+        if self.records == 0 {
             return None;
         }
-        let span = Span { first: self.first, rows: self.rows, raw_len: self.raw_len };
-        *self = Self::new(self.first + self.rows, self.last);
+        let span = Span { first: self.first, records: self.records, raw_len: self.raw_len };
+        *self = Self::new(self.first + self.records, self.last);
         Some(span)
     }
 }
@@ -136,15 +136,15 @@ mod tests {
 
     fn chunks(limits: ChunkLimits, records: &[(u64, f64)]) -> Vec<u64> {
         let mut tally = Tally::new(0, None);
-        let mut rows = Vec::new();
+        let mut counts = Vec::new();
         for (at, (len, time)) in records.iter().enumerate() {
             let (iteration, time, cells_len) = (at as i64, Some(*time), *len);
             let record = Counted { iteration, time, len: *len, cells_len };
-            rows.extend(tally.add(&limits, record).map(|span| span.rows));
+            counts.extend(tally.add(&limits, record).map(|span| span.records));
         }
         assert_eq!(tally.next(), records.len() as u64);
-        rows.extend(tally.cut().map(|span| span.rows));
-        rows
+        counts.extend(tally.cut().map(|span| span.records));
+        counts
     }
 
     /// Does each limit end a chunk between records, and does a record above it sit alone?

@@ -53,7 +53,7 @@ pub(super) fn find(store: &Store, views: &[StreamView]) -> Result<Vec<Undecodabl
     for (position, view) in views.iter().enumerate() {
         let schema = Schema::from_bytes(&view.row.schema)?;
         // One that was cut says what it had before.
-        let whole = last_chunk(store, view)?.filter(|chunk| chunk.rows == chunk.rows_written);
+        let whole = last_chunk(store, view)?.filter(|chunk| chunk.records == chunk.records_written);
         let mut last = whole.and_then(|chunk| chunk.iterations).map(|(_, at)| at);
         let mut values = Vec::new();
         for (sequence, payload) in &view.tail {
@@ -75,7 +75,7 @@ pub(super) fn find(store: &Store, views: &[StreamView]) -> Result<Vec<Undecodabl
                 position,
                 stream: view.row.name.clone(),
                 first: *sequence,
-                records: view.rows().saturating_sub(sequence.0),
+                records: view.record_count().saturating_sub(sequence.0),
                 iteration: own.unwrap_or(after),
                 cause,
             });

@@ -5,4 +5,3 @@
 //!                                                                                    │
 //!   hand-off ◀── outputs ◀──[ONE transaction: output in, consumed parts out, claims released]
 //! ```
-

@@ -227,7 +227,7 @@ fn streams_that_do_not_fit_are_told() {
     });
     assert_told(&report, &["checkpoints (1"]);
     let report = bench.tampered(|t| {
-        t.change::<ChunkRow>(|_| true, |row| row.rows += 1);
+        t.change::<ChunkRow>(|_| true, |row| row.records += 1);
     });
     assert_told(&report, &["chunks (StreamId(1)"]);
 }
@@ -282,7 +282,7 @@ fn g12_a_row_that_does_not_decode_is_told() {
             table.insert(&key[..], &value[..]).unwrap();
         });
         assert_told(&report, &[table.name()]);
-        assert!(report.looked_at.rows > 60);
+        assert!(report.looked_at.records > 60);
     }
     let report = bench.tampered(|t| {
         t.table(Table::Streams).insert(&[1u8, 2][..], &[3u8][..]).unwrap();

@@ -142,7 +142,7 @@ fn g25_what_is_newer_than_the_snapshot_is_listed() {
     assert!(is(&|one| matches!(one, Unconfirmed::Stream { stream: s, .. } if *s == stream)));
     assert!(is(&|one| matches!(
         one,
-        Unconfirmed::Records { stream: s, rows: 2, .. } if *s == stream
+        Unconfirmed::Records { stream: s, records: 2, .. } if *s == stream
     )));
     assert!(is(&|one| matches!(one, Unconfirmed::Object { len: 5000, .. })));
     let store = on(Arc::new(disk.clone())).open_read_only(new()).unwrap();

@@ -52,16 +52,16 @@ fn append(store: &Store, stream: StreamId, rng: &mut Rng, records: usize) {
     store.barrier().unwrap();
 }
 
-fn seal(store: &Store, stream: StreamId, rows: usize) {
+fn seal(store: &Store, stream: StreamId, records: usize) {
     let view = store.view(stream).unwrap();
     let mut content = Vec::new();
-    for (_, payload) in &view.tail[..rows] {
+    for (_, payload) in &view.tail[..records] {
         content.extend(store.payload_bytes(payload).unwrap());
     }
     let build = ChunkBuild {
         stream,
         first: view.row.sealed_upto,
-        rows: rows as u64,
+        records: records as u64,
         raw_len: content.len() as u64,
         content,
         about: b"test".to_vec(),

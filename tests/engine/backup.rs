@@ -50,7 +50,7 @@ pub fn shown(store: &Store, stream: StreamId) -> (u64, Vec<Vec<u8>>, Vec<Vec<u8>
     let objects = leases.iter().filter(|(_, row)| row.holder == "test").flat_map(|(_, row)| {
         row.objects.iter().map(|object| store.fetch(*object).unwrap()).collect::<Vec<_>>()
     });
-    (view.rows(), tail, objects.collect())
+    (view.record_count(), tail, objects.collect())
 }
 
 #[track_caller]
@@ -95,7 +95,7 @@ fn p1_a_backup_beside_its_writer_is_the_store() {
     copy.close().unwrap();
     assert_good(&disk, &to());
     drop(claim);
-    assert_eq!(store.view(stream).unwrap().rows(), before.0 + 1);
+    assert_eq!(store.view(stream).unwrap().record_count(), before.0 + 1);
 }
 
 /// Is only copied what is missing, and does what nothing names any more go?
@@ -351,10 +351,10 @@ fn p1_a_backup_beside_busy_threads_is_whole() {
         });
         let reader = Store::options().limits(small()).open_read_only(&path).unwrap();
         for source in [&store, &reader, &store] {
-            let acknowledged = source.view(stream).unwrap().rows();
+            let acknowledged = source.view(stream).unwrap().record_count();
             source.backup(&to).unwrap();
             let copy = Store::options().limits(small()).open_read_only(&to).unwrap();
-            assert!(copy.view(stream).unwrap().rows() >= acknowledged);
+            assert!(copy.view(stream).unwrap().record_count() >= acknowledged);
             copy.close().unwrap();
             let report =
                 check(&to, &CheckOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap();

@@ -50,7 +50,7 @@ fn g3_a_backup_beside_two_owners_holds_what_both_acknowledged() {
     }
     let copy = on(&disk.process(21)).allow_shared_root(true).open(to()).unwrap();
     for stream in streams {
-        let rows = copy.view(stream).unwrap().rows();
+        let rows = copy.view(stream).unwrap().record_count();
         let next = copy.append(vec![Append { stream, payload: vec![1; 10] }]).unwrap();
         assert_eq!(next.sequences[0].0, rows);
     }

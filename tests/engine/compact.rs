@@ -74,7 +74,7 @@ fn a_bloated_manifest_shrinks_to_its_rows() {
     assert!(rows(&after) == known);
     after.close().unwrap();
     let store = options().open(&path).unwrap();
-    assert_eq!(store.view(stream).unwrap().rows(), 1);
+    assert_eq!(store.view(stream).unwrap().record_count(), 1);
     assert!(store.accounts().unwrap().are_closed());
     store.close().unwrap();
     let disk = RealDisk::new();
@@ -96,7 +96,7 @@ fn what_a_killed_writer_left_is_recovered_after_it() {
     let next = disk.process(77);
     on(&next).compact(root()).unwrap();
     let store = on(&next).open(root()).unwrap();
-    assert_eq!(store.view(stream).unwrap().rows(), 5);
+    assert_eq!(store.view(stream).unwrap().record_count(), 5);
     assert_eq!(store.recovery().ended.len(), 1);
 }
 

@@ -21,10 +21,10 @@ fn records(n: usize) -> Vec<Vec<u8>> {
 fn branch(store: &Store, cursor: Cursor) -> Branch {
     let view: StreamView = store.view(cursor.stream).unwrap();
     let shared_upto = view.row.sealed_upto;
-    let rows = cursor.end.0.saturating_sub(shared_upto.0);
-    let unsealed: Vec<ChunkBuild> = match rows {
+    let count = cursor.end.0.saturating_sub(shared_upto.0);
+    let unsealed: Vec<ChunkBuild> = match count {
         0 => Vec::new(),
-        rows => vec![chunk(store, cursor.stream, rows as usize)],
+        count => vec![chunk(store, cursor.stream, count as usize)],
     };
     Branch { cursor, shared_upto, unsealed, dropped: 3 }
 }

@@ -156,7 +156,7 @@ fn g12_a_reader_tells_damage_in_a_journal() {
     append_durably(&store, stream, b"second record");
     let path = journals(&disk)[0].clone();
     let reader = on(&disk.process(9)).open_read_only(root()).unwrap();
-    assert_eq!(reader.view(stream).unwrap().rows(), 2);
+    assert_eq!(reader.view(stream).unwrap().record_count(), 2);
     flip(&disk, &path, find(&disk, &path, b"first record"));
     assert_eq!(reader.view(stream).unwrap_err().kind(), ErrorKind::Damage);
 }
@@ -347,9 +347,9 @@ fn p7_one_damaged_file_stops_no_other_compaction() {
         append(&store, stream, &vec![20 + n as u8; 500]);
         let mut one = chunk(&store, stream, 1);
         let mut two = chunk(&store, stream, 2);
-        one.rows = 1;
+        one.records = 1;
         two.first = sealstone::ids::Sequence(1);
-        two.rows = 1;
+        two.records = 1;
         two.content = two.content[one.content.len()..].to_vec();
         store.publish_chunks(vec![one, two.clone()]).unwrap();
         kept.push((store.put_objects(keep, vec![two.content.clone()]).unwrap()[0].0, two.content));

@@ -147,9 +147,9 @@ fn compaction_keeps_what_is_live() {
     append(&store, stream, &[2; 500]);
     let mut one = chunk(&store, stream, 1);
     let mut two = chunk(&store, stream, 2);
-    one.rows = 1;
+    one.records = 1;
     two.first = Sequence(1);
-    two.rows = 1;
+    two.records = 1;
     two.content = two.content[one.content.len()..].to_vec();
     store.publish_chunks(vec![one, two.clone()]).unwrap();
     let kept = store.put_objects(keep, vec![two.content.clone()]).unwrap()[0].0;

@@ -31,7 +31,7 @@ fn build(stream: StreamId, n: u64) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: Sequence(2 * n),
-        rows: 2,
+        records: 2,
         content: content(n),
         about: b"test".to_vec(),
         raw_len: content(n).len() as u64,

@@ -41,11 +41,11 @@ pub fn append(store: &Store, stream: StreamId, payload: &[u8]) -> Sequence {
     store.append(group).unwrap().sequences[0]
 }
 
-/// A chunk of the tail's first `rows` records, one length-prefixed payload after another.
-pub fn chunk(store: &Store, stream: StreamId, rows: usize) -> ChunkBuild {
+/// A chunk of the tail's first `records` records, one length-prefixed payload after another.
+pub fn chunk(store: &Store, stream: StreamId, records: usize) -> ChunkBuild {
     let view = store.view(stream).unwrap();
     let mut content = Vec::new();
-    for (_, payload) in &view.tail[..rows] {
+    for (_, payload) in &view.tail[..records] {
         let bytes = store.payload_bytes(payload).unwrap();
         content.extend((bytes.len() as u32).to_le_bytes());
         content.extend(bytes);
@@ -53,7 +53,7 @@ pub fn chunk(store: &Store, stream: StreamId, rows: usize) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: view.row.sealed_upto,
-        rows: rows as u64,
+        records: records as u64,
         raw_len: content.len() as u64,
         content,
         about: b"test".to_vec(),
@@ -70,7 +70,7 @@ pub fn read(store: &Store, stream: StreamId) -> Vec<Vec<u8>> {
     for (_, row) in &view.chunks {
         let bytes = store.fetch(row.object).unwrap();
         let mut rest = &bytes[..];
-        for _ in 0..row.rows {
+        for _ in 0..row.records {
             let (len, tail) = rest.split_at(4);
             let len = u32::from_le_bytes(len.try_into().unwrap()) as usize;
             records.push(tail[..len].to_vec());

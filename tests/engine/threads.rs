@@ -54,9 +54,9 @@ fn g4_g5_threads_that_append_seal_and_read_see_one_order() {
         let (sealer, is_done) = (store.clone(), &done);
         let sealing = scope.spawn(move || {
             while !is_done.load(Ordering::Acquire) {
-                let rows = sealer.view(stream).unwrap().tail.len();
-                if rows > 20 {
-                    sealer.publish_chunks(vec![chunk(&sealer, stream, rows)]).unwrap();
+                let count = sealer.view(stream).unwrap().tail.len();
+                if count > 20 {
+                    sealer.publish_chunks(vec![chunk(&sealer, stream, count)]).unwrap();
                     sealer.reclaim(Budget::default()).unwrap();
                 }
             }
@@ -65,7 +65,7 @@ fn g4_g5_threads_that_append_seal_and_read_see_one_order() {
         let reading = scope.spawn(move || {
             let mut before = 0;
             while !is_done.load(Ordering::Acquire) {
-                let now = reader.view(stream).unwrap().rows();
+                let now = reader.view(stream).unwrap().record_count();
                 assert!(now >= before, "{now} records after {before}");
                 before = now;
             }

@@ -71,7 +71,7 @@ fn chunk(store: &Store, stream: StreamId) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: view.row.sealed_upto,
-        rows: view.tail.len() as u64,
+        records: view.tail.len() as u64,
         content: vec![1; 10],
         about: Vec::new(),
         raw_len: 10,

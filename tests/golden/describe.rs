@@ -19,7 +19,12 @@ pub fn describe(store: &Store) -> sealstone::Result<String> {
             line(format!("  {key:?} {value:?}"));
         }
         for stream in recording.streams()? {
-            line(format!("  stream {} {:?}: {} rows", stream.id(), stream.name(), stream.rows()));
+            line(format!(
+                "  stream {} {:?}: {} records",
+                stream.id(),
+                stream.name(),
+                stream.record_count()
+            ));
             for field in stream.schema().fields() {
                 let read = stream.field(&field.name)?;
                 let values = match field.ty {
@@ -44,10 +49,10 @@ pub fn describe(store: &Store) -> sealstone::Result<String> {
         let view = store.view(stream)?;
         for (ordinal, chunk) in &view.chunks {
             let bytes = store.fetch(chunk.object)?;
-            let (first, rows, generation) = (chunk.first, chunk.rows, chunk.generation);
+            let (first, records, generation) = (chunk.first, chunk.records, chunk.generation);
             let (len, digest) = (bytes.len(), Digest::of(&bytes));
             line(format!(
-                "  chunk {ordinal}: {rows} rows from {first}, {generation:?}, {len} bytes {digest}"
+                "  chunk {ordinal}: {records} records from {first}, {generation:?}, {len} bytes {digest}"
             ));
         }
         for (sequence, payload) in &view.tail {

@@ -154,12 +154,12 @@ pub fn verify(store: &Store, view: &StreamView) -> Result<u64, Wrong> {
         }
         let fetched = store.fetch(chunk.object);
         let bytes = fetched.map_err(|e| Wrong::of(format!("chunk {ordinal}"), &e))?;
-        let expected = encode(stream, next..next + chunk.rows);
+        let expected = encode(stream, next..next + chunk.records);
         // A chunk that was cut holds more than counts.
         if !bytes.starts_with(&expected) {
             return torn(format!("chunk {ordinal} does not hold records from {next}"));
         }
-        next += chunk.rows;
+        next += chunk.records;
     }
     if next != view.row.sealed_upto.0 {
         return torn(format!("chunks end at {next}, sealed up to {}", view.row.sealed_upto));

@@ -211,7 +211,7 @@ pub fn narrow(root: &Path, out: &Path) {
 fn work(root: &Path) -> Result<(), Error> {
     let store = options(RealDisk::new()).open(root)?;
     let stream = sealstone::ids::StreamId(1);
-    let first = store.view(stream)?.rows();
+    let first = store.view(stream)?.record_count();
     for n in first..first + 5 {
         store.append(vec![Append { stream, payload: record(stream, n) }])?;
     }
@@ -220,7 +220,7 @@ fn work(root: &Path) -> Result<(), Error> {
     let build = sealstone::engine::ChunkBuild {
         stream,
         first: sealstone::ids::Sequence(first),
-        rows: 5,
+        records: 5,
         raw_len: content.len() as u64,
         content: [content, noise(first, 2000)].concat(),
         about: Vec::new(),
@@ -249,7 +249,8 @@ fn g19_running_out_of_descriptors_is_an_error() {
     store.close().unwrap();
     let (mut enough, mut failed) = (None, 0);
     for descriptors in (4..40).rev() {
-        let before = options(RealDisk::new()).open(&root).unwrap().view(stream).unwrap().rows();
+        let before =
+            options(RealDisk::new()).open(&root).unwrap().view(stream).unwrap().record_count();
         let mut orders = Orders::new("narrow", &root, dir.path(), 0);
         orders.descriptors = Some(descriptors);
         let _ = std::fs::remove_file(dir.path().join("narrow"));
@@ -268,8 +269,11 @@ fn g19_running_out_of_descriptors_is_an_error() {
             failed += 1;
         }
         let store = options(RealDisk::new()).open(&root).unwrap();
-        let rows = verify(&store, &store.view(stream).unwrap()).unwrap();
-        assert!(rows >= before && (rows - before).is_multiple_of(5) || said != "all", "{rows}");
+        let records = verify(&store, &store.view(stream).unwrap()).unwrap();
+        assert!(
+            records >= before && (records - before).is_multiple_of(5) || said != "all",
+            "{records}"
+        );
     }
     println!("with {enough:?} descriptors everything works; {failed} smaller numbers gave errors");
     assert!(enough.is_some() && failed > 3);

@@ -144,8 +144,8 @@ impl Model {
         }
         self.pairs.retain(|pair, _| keys.contains(pair));
         for key in keys {
-            let rows = self.compare_pair(store, key)?;
-            *self.known(key) = Known { min: rows, max: rows, ..Known::default() };
+            let records = self.compare_pair(store, key)?;
+            *self.known(key) = Known { min: records, max: records, ..Known::default() };
         }
         self.compare_puts(store)?;
         self.compare_checkpoint(store)

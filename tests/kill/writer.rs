@@ -95,8 +95,8 @@ impl Writer {
         self.pairs[at]
     }
 
-    fn rows(&self, stream: StreamId) -> u64 {
-        self.store.view(stream).unwrap().rows()
+    fn records(&self, stream: StreamId) -> u64 {
+        self.store.view(stream).unwrap().record_count()
     }
 
     fn create_pair(&mut self) {
@@ -115,10 +115,10 @@ impl Writer {
 
     fn append(&mut self) {
         let (a, b) = self.pair();
-        let rows = self.rows(a);
+        let records = self.records(a);
         let more = 1 + self.rng.below(12);
-        self.log.pair('t', (a, b), Some(rows + more));
-        let group = (rows..rows + more).flat_map(|sequence| {
+        self.log.pair('t', (a, b), Some(records + more));
+        let group = (records..records + more).flat_map(|sequence| {
             [a, b].map(|stream| Append { stream, payload: record(stream, sequence) })
         });
         let accepted = self.store.append(group.collect()).unwrap();
@@ -128,23 +128,23 @@ impl Writer {
             _ => return,
         };
         self.store.wait(&accepted.ticket, level).unwrap();
-        self.log.pair('k', (a, b), Some(rows + more));
+        self.log.pair('k', (a, b), Some(records + more));
     }
 
     fn barrier(&mut self) {
-        let rows: Vec<_> = self.pairs.iter().map(|&pair| (pair, self.rows(pair.0))).collect();
+        let records: Vec<_> = self.pairs.iter().map(|&pair| (pair, self.records(pair.0))).collect();
         self.store.barrier().unwrap();
-        for (pair, rows) in rows {
-            self.log.pair('k', pair, Some(rows));
+        for (pair, records) in records {
+            self.log.pair('k', pair, Some(records));
         }
     }
 
-    fn build(&self, stream: StreamId, first: u64, rows: u64) -> ChunkBuild {
-        let content = encode(stream, first..first + rows);
+    fn build(&self, stream: StreamId, first: u64, records: u64) -> ChunkBuild {
+        let content = encode(stream, first..first + records);
         ChunkBuild {
             stream,
             first: sealstone::ids::Sequence(first),
-            rows,
+            records,
             raw_len: content.len() as u64,
             content,
             about: b"kill".to_vec(),
@@ -160,11 +160,11 @@ impl Writer {
         let both = self.rng.below(3) > 0;
         for stream in [pair.0, pair.1].into_iter().take(if both { 2 } else { 1 }) {
             let view = self.store.view(stream).unwrap();
-            let (mut first, end) = (view.row.sealed_upto.0, view.rows());
+            let (mut first, end) = (view.row.sealed_upto.0, view.record_count());
             while first < end && builds.len() < 6 {
-                let rows = 1 + self.rng.below(end - first);
-                builds.push(self.build(stream, first, rows));
-                first += rows;
+                let records = 1 + self.rng.below(end - first);
+                builds.push(self.build(stream, first, records));
+                first += records;
             }
         }
         builds
@@ -174,7 +174,7 @@ impl Writer {
         let pair = self.pair();
         let builds = self.builds(pair);
         // What is published is acknowledged with the other half of its observations.
-        let upto = builds.iter().map(|build| build.first.0 + build.rows).max();
+        let upto = builds.iter().map(|build| build.first.0 + build.records).max();
         self.store.publish_chunks(builds).unwrap();
         if let Some(upto) = upto {
             self.log.pair('k', pair, Some(upto));
@@ -194,11 +194,11 @@ impl Writer {
         if views.iter().any(|view| !view.tail.is_empty()) {
             return self.publish();
         }
-        let (first, rows) = (views[0].rows(), 1 + self.rng.below(100));
-        self.log.pair('t', (a, b), Some(first + rows));
-        let builds = vec![self.build(a, first, rows), self.build(b, first, rows)];
+        let (first, records) = (views[0].record_count(), 1 + self.rng.below(100));
+        self.log.pair('t', (a, b), Some(first + records));
+        let builds = vec![self.build(a, first, records), self.build(b, first, records)];
         self.store.publish_chunks(builds).unwrap();
-        self.log.pair('k', (a, b), Some(first + rows));
+        self.log.pair('k', (a, b), Some(first + records));
     }
 
     fn checkpoint(&mut self) {
@@ -218,7 +218,7 @@ impl Writer {
         let pair = self.pair();
         let of = |stream| checkpoint.cursors.iter().find(|cursor| cursor.stream == stream).copied();
         let (Some(a), Some(b)) = (of(pair.0), of(pair.1)) else { return };
-        if a.end.0 > self.rows(pair.0) {
+        if a.end.0 > self.records(pair.0) {
             return;
         }
         self.log.pair('w', pair, Some(a.end.0));
@@ -261,7 +261,7 @@ impl Writer {
 
     fn retire_pair(&mut self) {
         let at = self.rng.below(self.pairs.len() as u64) as usize;
-        if self.pairs.len() < 2 || self.rows(self.pairs[at].0) < 300 {
+        if self.pairs.len() < 2 || self.records(self.pairs[at].0) < 300 {
             return self.append();
         }
         let pair = self.pairs.remove(at);

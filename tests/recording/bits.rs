@@ -6,7 +6,7 @@ use sealstone::engine::{Budget, Options};
 use sealstone::recording::{Array, Field, FieldType, Recording, Schema, Value};
 use sealstone::{Limits, Store};
 
-const ROWS: usize = 1000;
+const RECORDS: usize = 1000;
 const DOUBLES: usize = 1000;
 
 /// Any bits, in an order that a seed gives (splitmix64).
@@ -54,8 +54,8 @@ impl Sample {
     fn new() -> Self {
         let singles = (0..1u32 << 16).zip(Bits(2));
         Self {
-            hard: (0..ROWS).map(|at| f64::from_bits(HARD[at * 7 % HARD.len()])).collect(),
-            doubles: Bits(1).take(ROWS * DOUBLES).map(f64::from_bits).collect(),
+            hard: (0..RECORDS).map(|at| f64::from_bits(HARD[at * 7 % HARD.len()])).collect(),
+            doubles: Bits(1).take(RECORDS * DOUBLES).map(f64::from_bits).collect(),
             singles: singles
                 .map(|(high, low)| f32::from_bits(high << 16 | low as u16 as u32))
                 .collect(),
@@ -85,7 +85,7 @@ impl Sample {
     #[track_caller]
     fn assert_is(&self, recording: &Recording, when: &str) {
         let stream = recording.stream("bits").unwrap();
-        assert_eq!(stream.rows(), ROWS as u64, "{when}");
+        assert_eq!(stream.record_count(), RECORDS as u64, "{when}");
         for (field, name) in ["hard", "doubles", "singles"].iter().enumerate() {
             let mut at = 0;
             for column in stream.field(name).unwrap().columns().unwrap() {
@@ -94,7 +94,7 @@ impl Sample {
                     at += 1;
                 }
             }
-            assert_eq!(at, ROWS, "{when}: {name}");
+            assert_eq!(at, RECORDS, "{when}: {name}");
         }
     }
 }
@@ -122,7 +122,7 @@ fn rec49_every_bit_of_a_float_survives() {
         |at: usize| -> Vec<u8> { Bits(at as u64).take(500).map(|bits| bits as u8).collect() };
     let beside = store.record("beside", &schema).stream("bits", fields).stream("junk", ["junk"]);
     let mut beside = beside.start_bulk().unwrap();
-    for at in 0..ROWS {
+    for at in 0..RECORDS {
         beside.push(0, at as i64, &sample.record(at)).unwrap();
         beside.push(1, at as i64, &[Value::Bytes(&junk(at))]).unwrap();
     }
@@ -133,19 +133,19 @@ fn rec49_every_bit_of_a_float_survives() {
     let journal = store.record("journal", &schema).stream("bits", fields).chunk_bytes(1 << 40);
     let journal = journal.start().unwrap();
     let run = store.record("run", &schema).stream("bits", fields).start().unwrap();
-    for at in 0..ROWS {
+    for at in 0..RECORDS {
         journal.append(0, at as i64, &sample.record(at)).unwrap();
         run.append(0, at as i64, &sample.record(at)).unwrap();
     }
     journal.barrier().unwrap();
     let read = store.recording("journal").unwrap();
-    assert_eq!(read.stream("bits").unwrap().sealed_rows(), 0);
+    assert_eq!(read.stream("bits").unwrap().sealed_record_count(), 0);
     sample.assert_is(&read, "in memory");
     let other = options().open_read_only(&path).unwrap();
     sample.assert_is(&other.recording("journal").unwrap(), "in the journal");
     drop(other);
-    let sealed = store.recording("run").unwrap().stream("bits").unwrap().sealed_rows();
-    assert!((1..ROWS as u64).contains(&sealed), "{sealed} rows in chunks");
+    let sealed = store.recording("run").unwrap().stream("bits").unwrap().sealed_record_count();
+    assert!((1..RECORDS as u64).contains(&sealed), "{sealed} records in chunks");
     sample.assert_is(&store.recording("run").unwrap(), "in chunks and the journal");
     journal.complete().unwrap();
     run.complete().unwrap();

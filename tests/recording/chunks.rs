@@ -12,11 +12,11 @@ fn bytes_schema() -> Schema {
     Schema::new(vec![Field::new("b", FieldType::Bytes)]).unwrap()
 }
 
-/// First row and number of rows of each chunk of stream `s`, with its ordinal.
+/// First record and number of records of each chunk of stream `s`, with its ordinal.
 fn chunks(store: &Store) -> Vec<(u64, u64, u64)> {
     let id = store.recording("run").unwrap().stream("s").unwrap().id();
     let view = store.view(id).unwrap();
-    view.chunks.iter().map(|(ordinal, row)| (ordinal.0, row.first.0, row.rows)).collect()
+    view.chunks.iter().map(|(ordinal, row)| (ordinal.0, row.first.0, row.records)).collect()
 }
 
 /// Are records whole in one chunk each, and one above the target alone, small or in an object?
@@ -87,7 +87,7 @@ fn rec26_many_chunks_go_together_and_leave_memory() {
     assert!(most <= 1025, "{most} records waited");
     assert_eq!(chunks(store).len(), 5000);
     let stream = store.recording("run").unwrap().stream("s").unwrap();
-    let last = stream.field("b").unwrap().rows(4999..5000).to_vec::<Vec<u8>>().unwrap();
+    let last = stream.field("b").unwrap().records(4999..5000).to_vec::<Vec<u8>>().unwrap();
     assert_eq!(last, [value(4999)]);
 }
 
@@ -105,7 +105,7 @@ fn rec25_a_recording_that_ended_does_not_grow() {
         let chunk = ChunkBuild {
             stream,
             first,
-            rows: 1,
+            records: 1,
             raw_len: 3000,
             content: payload,
             about: Vec::new(),

@@ -38,13 +38,13 @@ fn decoders() -> Decoders<State> {
     without_note().field("note", note).unwrap()
 }
 
-/// A store with a recording `run`, whose stream `state` has `rows` records, some sealed.
-fn store(rows: i64) -> (tempfile::TempDir, Store) {
+/// A store with a recording `run`, whose stream `state` has `records` records, some sealed.
+fn store(records: i64) -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::create(dir.path().join("run.stone")).unwrap();
     let new = store.record("run", &schema()).stream("state", ["count", "speed", "note"]);
     let recorder = new.chunk_bytes(200).start().unwrap();
-    for n in 0..rows {
+    for n in 0..records {
         let note = if n % 2 == 0 { Value::String("even") } else { Value::Missing };
         recorder.append(0, n * 10, &[Value::I64(n), Value::F64(n as f64), note]).unwrap();
     }
@@ -71,7 +71,7 @@ fn rec47_an_empty_or_repeated_key_is_refused() {
 fn rec47_records_are_decoded_and_extra_keys_are_allowed() {
     let (_dir, store) = store(50);
     let stream = store.recording("run").unwrap().stream_for("state", &decoders()).unwrap();
-    assert!(stream.chunk_count() > 1 && stream.sealed_rows() < 50);
+    assert!(stream.chunk_count() > 1 && stream.sealed_record_count() < 50);
     let decoders = decoders().field("elsewhere", |_, _: bool| panic!("no such field")).unwrap();
     let all = stream.states(&decoders, State::default).unwrap();
     let all = all.collect::<Result<Vec<_>, _>>().unwrap();

@@ -137,7 +137,7 @@ fn cut() -> sealstone::recording::Diff {
     let mut cursors = store.cursors(&[stream("cut").id()]).unwrap();
     cursors[0].end = sealstone::ids::Sequence(60);
     store.rewind(&cursors).unwrap();
-    assert_eq!((stream("whole").rows(), stream("cut").rows()), (100, 60));
+    assert_eq!((stream("whole").record_count(), stream("cut").record_count()), (100, 60));
     let more: Vec<i64> = (1_000..1_040).collect();
     publish(store, "cut", chunk(&pair(), &more), &more);
     store.diff("whole", "cut").unwrap()

@@ -121,7 +121,7 @@ fn rec27_complete_drains_seals_then_commits() {
                         assert_eq!(status, how.status(), "{at}");
                         let recording = store.recording("run").unwrap();
                         for stream in recording.streams().unwrap() {
-                            assert_eq!(stream.sealed_rows(), stream.rows(), "{at}");
+                            assert_eq!(stream.sealed_record_count(), stream.record_count(), "{at}");
                         }
                         ended += 1;
                     }
@@ -172,7 +172,7 @@ fn rec25_a_finished_recording_accepts_nothing() {
         let after = (seen(&store), store.recording("run").unwrap().events(EventId(0), 9).unwrap());
         assert_eq!(before, after);
         for stream in store.recording("run").unwrap().streams().unwrap() {
-            assert_eq!(stream.sealed_rows(), stream.rows());
+            assert_eq!(stream.sealed_record_count(), stream.record_count());
         }
         assert!(store.checkpoints(store.recording("run").unwrap().id().0).unwrap().is_empty());
     }

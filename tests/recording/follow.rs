@@ -332,8 +332,8 @@ fn play(seed: u64, steps: usize) -> Result<Play, String> {
             9..12 => {
                 let at = rng.index(2);
                 if run.unsealed(at) > 0 {
-                    let rows = 1 + rng.below(run.unsealed(at));
-                    run.seal(at, rows);
+                    let records = 1 + rng.below(run.unsealed(at));
+                    run.seal(at, records);
                     played.seals += 1;
                 }
             }
@@ -373,9 +373,9 @@ fn play(seed: u64, steps: usize) -> Result<Play, String> {
     }
     run.store.barrier().unwrap();
     for at in [0, 1] {
-        let rows = run.unsealed(at);
-        if rows > 0 {
-            run.seal(at, rows);
+        let records = run.unsealed(at);
+        if records > 0 {
+            run.seal(at, records);
         }
     }
     for (at, follow) in follows.into_iter().enumerate() {

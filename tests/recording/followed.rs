@@ -54,8 +54,8 @@ fn begin(store: &Store, attempt: i64) -> (Recorder, i64) {
         _ => ResumeFrom::Tail,
     };
     let Resumed { recorder, state, .. } = store.resume("run").from(from).start().unwrap();
-    let rows = || store.recording("run").unwrap().stream("all").unwrap().rows() as i64;
-    let next = state.map_or_else(rows, |state| state.iteration() + 1);
+    let records = || store.recording("run").unwrap().stream("all").unwrap().record_count() as i64;
+    let next = state.map_or_else(records, |state| state.iteration() + 1);
     (recorder, next)
 }
 

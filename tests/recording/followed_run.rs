@@ -70,18 +70,18 @@ impl Run {
         self.store.append(group).unwrap().ticket
     }
 
-    /// Seals the next `rows` records of a stream.
-    pub fn seal(&mut self, at: usize, rows: u64) {
+    /// Seals the next `records` records of a stream.
+    pub fn seal(&mut self, at: usize, records: u64) {
         let first = self.sealed[at];
         let mut builder = ChunkBuilder::new(schema());
-        for (iteration, value) in &self.model[at][first as usize..][..rows as usize] {
+        for (iteration, value) in &self.model[at][first as usize..][..records as usize] {
             builder.push(*iteration, None, &[Value::F64(*value)]).unwrap();
         }
         let chunk = builder.finish().unwrap();
         let build = ChunkBuild {
             stream: self.streams[at],
             first: Sequence(first),
-            rows,
+            records,
             content: chunk.content,
             about: b"test".to_vec(),
             raw_len: chunk.raw_len,
@@ -90,7 +90,7 @@ impl Run {
             payloads: Vec::new(),
         };
         self.store.publish_chunks(vec![build]).unwrap();
-        self.sealed[at] += rows;
+        self.sealed[at] += records;
     }
 
     pub fn unsealed(&self, at: usize) -> u64 {

@@ -14,7 +14,7 @@ fn objects(store: &Store, name: &str, stream: &str) -> Vec<(u64, u64)> {
     let id = store.recording(name).unwrap().stream(stream).unwrap().id();
     let range = (id, Ordinal(0))..=(id, Ordinal(u64::MAX));
     let rows = store.snapshot().unwrap().list::<ChunkRow>(range, usize::MAX).unwrap();
-    rows.into_iter().map(|(_, row)| (row.object.0, row.rows)).collect()
+    rows.into_iter().map(|(_, row)| (row.object.0, row.records)).collect()
 }
 
 /// Bytes of all chunks, each once.
@@ -58,14 +58,15 @@ fn rec41_a_fork_begins_at_a_checkpoint_and_shares_earlier_chunks() {
             assert!(fork.metadata().iter().any(|(key, of)| key == "fork.of" && of == "run"));
             drop(fork);
             if end != "running" {
-                // Everything was sealed: not a byte is its own, and a cut chunk shows fewer rows.
+                // Everything was sealed: not a byte is its own, and a cut chunk shows fewer records.
                 assert_eq!(stored(&store), before);
                 let (theirs, ours) =
                     (objects(&store, "run", "all"), objects(&store, "fork", "all"));
-                for (at, (object, rows)) in ours.iter().enumerate() {
+                for (at, (object, records)) in ours.iter().enumerate() {
                     assert_eq!(theirs[at].0, *object);
                     assert!(
-                        *rows <= theirs[at].1 && (at + 1 == ours.len() || *rows == theirs[at].1)
+                        *records <= theirs[at].1
+                            && (at + 1 == ours.len() || *records == theirs[at].1)
                     );
                 }
             }

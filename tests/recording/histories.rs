@@ -243,7 +243,7 @@ fn content(store: &Store, name: &str) -> sealstone::Result<Content> {
     let mut all = Content::new();
     for stream in store.recording(name)?.streams()? {
         let iterations = stream.iteration().to_column()?;
-        let mut texts = vec![String::new(); stream.rows() as usize];
+        let mut texts = vec![String::new(); stream.record_count() as usize];
         let mut columns = Vec::new();
         if stream.schema().is_timed() {
             columns.push(stream.time()?.to_column()?);

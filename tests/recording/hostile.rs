@@ -27,7 +27,7 @@ fn nothing_is_at_hand_behind_an_error() {
     let home = home();
     harmed(&home.store, "run");
     let stream = home.store.recording("run").unwrap().stream("s").unwrap();
-    let mut records = stream.records(vec![0, 1], 0..stream.rows(), 1 << 20);
+    let mut records = stream.records(vec![0, 1], 0..stream.record_count(), 1 << 20);
     for n in 0..100 {
         assert!(records.advance().unwrap());
         assert_eq!(records.iteration(), n);
@@ -81,13 +81,13 @@ fn a_field_that_does_not_exist_is_refused_everywhere() {
     for name in ["run", "sealed"] {
         let stream = store.recording(name).unwrap().stream("s").unwrap();
         for fields in [vec![99, 0], vec![0, 2], vec![usize::MAX]] {
-            let mut records = stream.records(fields, 0..stream.rows(), 1 << 20);
+            let mut records = stream.records(fields, 0..stream.record_count(), 1 << 20);
             let refused = records.advance().unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Invalid, "{name}: {refused}");
             assert!(refused.chain().contains("no field number"), "{name}: {refused}");
             assert!(!records.advance().unwrap());
         }
-        let mut records = stream.records(vec![1, 0, 1], 0..stream.rows(), 1 << 20);
+        let mut records = stream.records(vec![1, 0, 1], 0..stream.record_count(), 1 << 20);
         assert!(records.advance().unwrap());
         let [first, _, last] = &records.values()[..] else { panic!("{name}") };
         assert!(first.same(last), "the same field twice");
@@ -219,7 +219,7 @@ fn fault_of_reading() -> Option<&'static str> {
         publish(store, "back", chunk(&pair(), &iterations), &iterations);
     }
     let stream = store.recording("back").unwrap().stream("s").unwrap();
-    let mut records = stream.records(vec![0], 0..stream.rows(), 1 << 20);
+    let mut records = stream.records(vec![0], 0..stream.record_count(), 1 << 20);
     let mut walk = || -> sealstone::Result<()> {
         while records.advance()? {}
         Ok(())

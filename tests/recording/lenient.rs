@@ -35,7 +35,7 @@ fn lenient(recording: &Recording) -> Shown {
 fn all(recording: &Recording) -> Result<u64, Error> {
     let stream = recording.stream("s")?;
     let fields = (0..stream.schema().fields().len()).collect();
-    let mut records = stream.records(fields, 0..stream.rows(), 1 << 20);
+    let mut records = stream.records(fields, 0..stream.record_count(), 1 << 20);
     let mut count = 0;
     while records.advance()? {
         count += 1;

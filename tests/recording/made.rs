@@ -57,8 +57,8 @@ pub fn publish(store: &Store, name: &str, content: Vec<u8>, iterations: &[i64]) 
     let (first, last) = (iterations.first(), iterations.last());
     let build = ChunkBuild {
         stream: stream.id(),
-        first: Sequence(stream.rows()),
-        rows: iterations.len() as u64,
+        first: Sequence(stream.record_count()),
+        records: iterations.len() as u64,
         content,
         about: b"test".to_vec(),
         raw_len: 1,

@@ -297,7 +297,7 @@ fn rec23_a_barrier_makes_durable_and_seals_nothing() {
     let unknown = store.barrier_of(sealstone::ids::StreamId(99)).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
     let stream = || store.recording("run").unwrap().stream("a").unwrap();
-    assert_eq!((stream().chunk_count(), stream().sealed_rows()), (0, 0));
+    assert_eq!((stream().chunk_count(), stream().sealed_record_count()), (0, 0));
     // What a barrier returned for is there whatever the disk forgets.
     append(&run, 0, 3, 10).unwrap();
     let (log, mut rng) = (sim.events(), Rng::new(9));

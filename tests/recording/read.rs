@@ -49,14 +49,14 @@ fn rec44_only_the_wanted_blocks_are_read() {
         let recording = store.recording("wide").unwrap();
         let stream = recording.stream("s").unwrap();
         let (from, upto) = (records * 3 / 10, records * 3 / 10 + records / 100);
-        let range = stream.rows_of(from..upto).unwrap();
+        let range = stream.records_of(from..upto).unwrap();
         assert_eq!(range, from as u64..upto as u64);
         // What lies in the range: blocks of the field, and the footers of their chunks.
         let (mut wanted, mut footers) = (0, 0);
         let view = store.view(stream.id()).unwrap();
         for (_, row) in &view.chunks {
-            let rows = row.first.0..row.first.0 + row.rows;
-            if rows.start < range.end && range.start < rows.end {
+            let records = row.first.0..row.first.0 + row.records;
+            if records.start < range.end && range.start < records.end {
                 let bytes = store.fetch(row.object).unwrap();
                 let len = bytes.len() as u64;
                 let part = |at: u64, n: u64| Ok(bytes[at as usize..(at + n) as usize].to_vec());
@@ -109,12 +109,12 @@ fn rec44_ranges_are_what_they_say() {
         recorder.append_all(&[record]).unwrap();
     }
     let stream = home.store.recording("run").unwrap().stream("s").unwrap();
-    assert!(stream.chunk_count() > 3 && stream.sealed_rows() < 200);
+    assert!(stream.chunk_count() > 3 && stream.sealed_record_count() < 200);
     let x = || stream.field("x").unwrap();
     let numbers = |range: std::ops::Range<i32>| range.collect::<Vec<_>>();
     for (from, upto) in [(0, 1), (7, 7), (13, 160), (150, 199), (195, 200), (0, 200)] {
         let (a, b) = (i64::from(from), i64::from(upto));
-        assert_eq!(x().rows(a as u64..b as u64).to_vec::<i32>().unwrap(), numbers(from..upto));
+        assert_eq!(x().records(a as u64..b as u64).to_vec::<i32>().unwrap(), numbers(from..upto));
         let of = x().iterations(3 * a - 2..3 * b - 2).to_vec::<i32>().unwrap();
         assert_eq!(of, numbers(from..upto));
     }
@@ -242,7 +242,7 @@ fn rec45_every_type_comes_back_typed() {
         recorder.append(0, i64::from(n), &values).unwrap();
     }
     let stream = home.store.recording("run").unwrap().stream("s").unwrap();
-    assert!(stream.chunk_count() > 0 && stream.sealed_rows() < 100);
+    assert!(stream.chunk_count() > 0 && stream.sealed_record_count() < 100);
     let field = |name: &str| stream.field(name).unwrap();
     let u: Vec<NdArray<f64>> = field("u").to_vec().unwrap();
     for (n, u) in (0..).zip(&u) {
@@ -301,7 +301,7 @@ fn rec44_a_stream_of_many_chunks_looks_for_those_it_is_asked_for() {
     let store = &home.store;
     bulk(store, "run", 1, 0..1_500, |n| [n as f64, 0.0]);
     let stream = store.recording("run").unwrap().stream("s").unwrap();
-    assert_eq!((stream.chunk_count(), stream.rows()), (1_500, 1_500));
+    assert_eq!((stream.chunk_count(), stream.record_count()), (1_500, 1_500));
     let x = |range| stream.field("x").unwrap().iterations(range).to_vec::<f64>();
     assert_eq!(x(1_321..1_324).unwrap(), [1_321.0, 1_322.0, 1_323.0]);
     assert_eq!(x(0..1_500).unwrap().len(), 1_500);

@@ -136,7 +136,7 @@ impl Writer {
         if !self.held.contains_key(&stream) {
             self.store.claim_stream(stream)?;
             // Exactly at the tail: whatever was told by those before us is there.
-            let rows = self.store.view(stream)?.rows();
+            let rows = self.store.view(stream)?.record_count();
             self.held.insert(stream, rows);
         }
         let Some(next) = self.held.get_mut(&stream) else { return Ok(()) };

@@ -69,7 +69,7 @@ pub fn texts(store: &Store, stream: StreamId) -> Vec<String> {
     let mut texts = Vec::new();
     for (_, chunk) in &view.chunks {
         let content = String::from_utf8(store.fetch(chunk.object).unwrap()).unwrap();
-        texts.extend(content.lines().take(chunk.rows as usize).map(str::to_owned));
+        texts.extend(content.lines().take(chunk.records as usize).map(str::to_owned));
     }
     for (_, payload) in &view.tail {
         let bytes = match payload {
@@ -94,7 +94,7 @@ pub fn build(store: &Store, stream: StreamId) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: Sequence(first.0),
-        rows: tail.len() as u64,
+        records: tail.len() as u64,
         raw_len: content.len() as u64,
         content,
         about: Vec::new(),

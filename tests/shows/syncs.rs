@@ -94,8 +94,8 @@ fn builds(store: &Store, streams: &[StreamId], round: u8) -> Vec<ChunkBuild> {
         content[..8].copy_from_slice(&stream.0.to_le_bytes());
         ChunkBuild {
             stream: *stream,
-            first: Sequence(store.view(*stream).unwrap().rows()),
-            rows: 10,
+            first: Sequence(store.view(*stream).unwrap().record_count()),
+            records: 10,
             raw_len: 5000,
             content,
             about: Vec::new(),

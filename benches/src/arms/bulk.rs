@@ -77,19 +77,19 @@ fn ours(job: &Job, record_bytes: u64, records: u64) -> Outcome<Measured> {
     let mut ours = Ours::create(&job.dir)?;
     let stream = ours.store.create_stream("bulk")?;
     let payload = Payload::new(record_bytes as usize);
-    let rows = BATCH_BYTES / record_bytes;
+    let count = BATCH_BYTES / record_bytes;
     ours.begin();
     let watch = Watch::start()?;
     let waits = job.arm == "sealstone-each";
     let mut sealer = ours.store.sealer()?;
     let mut record = vec![0; record_bytes as usize];
-    for first in (0..records).step_by(rows as usize) {
+    for first in (0..records).step_by(count as usize) {
         let mut content = Vec::with_capacity(BATCH_BYTES as usize);
-        for number in first..first + rows {
+        for number in first..first + count {
             payload.fill(number, &mut record);
             content.extend_from_slice(&record);
         }
-        sealer.push(chunk(stream, first, rows, content))?;
+        sealer.push(chunk(stream, first, count, content))?;
         if waits {
             sealer.barrier()?;
         }
@@ -102,11 +102,11 @@ fn ours(job: &Job, record_bytes: u64, records: u64) -> Outcome<Measured> {
     Ok(measured)
 }
 
-pub(super) fn chunk(stream: StreamId, first: u64, rows: u64, content: Vec<u8>) -> ChunkBuild {
+pub(super) fn chunk(stream: StreamId, first: u64, records: u64, content: Vec<u8>) -> ChunkBuild {
     ChunkBuild {
         stream,
         first: Sequence(first),
-        rows,
+        records,
         raw_len: content.len() as u64,
         content,
         about: Vec::new(),
@@ -120,12 +120,12 @@ pub(super) fn chunk(stream: StreamId, first: u64, rows: u64, content: Vec<u8>) -
 fn check(job: &Job, stream: StreamId, record_bytes: u64, records: u64) -> Outcome<()> {
     let store = Store::open(job.dir.join("run.stone"))?;
     let view = store.view(stream)?;
-    if view.rows() != records {
-        return Err(format!("{} records of {records} are there", view.rows()).into());
+    if view.record_count() != records {
+        return Err(format!("{} records of {records} are there", view.record_count()).into());
     }
     let mut payload = Payload::new(record_bytes as usize);
     for number in sample(records, SAMPLE) {
-        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.rows <= number);
+        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.records <= number);
         let row = &view.chunks.get(at).ok_or("a chunk is missing")?.1;
         let start = (number - row.first.0) * record_bytes;
         payload.check(number, &store.fetch_range(row.object, start..start + record_bytes)?)?;

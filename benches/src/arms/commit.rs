@@ -98,10 +98,10 @@ fn ours(job: &Job) -> Outcome<Measured> {
     let stream = store.create_stream("measured")?;
     let mut payload = Payload::new(CHUNK_BYTES);
     let epoch = store.owner().map_or(0, |(_, epoch)| epoch.0);
-    let mut build = |first: u64, rows: u64| ChunkBuild {
+    let mut build = |first: u64, records: u64| ChunkBuild {
         stream,
         first: Sequence(first),
-        rows,
+        records,
         // Not what an earlier round stored: nothing is deduplicated.
         content: payload.record(epoch << 32 | first).to_vec(),
         about: Vec::new(),
@@ -127,7 +127,7 @@ fn ours(job: &Job) -> Outcome<Measured> {
     }
     let view = store.view(stream)?;
     let last = &view.chunks.last().ok_or("no chunk is there")?.1;
-    if view.rows() != job.amount + 100
+    if view.record_count() != job.amount + 100
         || store.fetch(last.object)? != build(last.first.0, 1).content
     {
         return Err("what was published did not come back".into());
@@ -137,7 +137,7 @@ fn ours(job: &Job) -> Outcome<Measured> {
     Ok(measured)
 }
 
-/// Adds a stream of `chunks` chunks of one row each, in one transaction.
+/// Adds a stream of `chunks` chunks of one record each, in one transaction.
 pub fn fill_stream(store: &Store, chunks: u64) -> Outcome<StreamId> {
     let committed = store.transact(Step::PublishCommit, |w| {
         let stream = w.next_stream_id()?;
@@ -153,8 +153,8 @@ pub fn fill_stream(store: &Store, chunks: u64) -> Outcome<StreamId> {
                 object,
                 generation: Generation(0),
                 first: Sequence(ordinal),
-                rows: 1,
-                rows_written: 1,
+                records: 1,
+                records_written: 1,
                 iterations: None,
                 times: None,
                 raw_len: len,

@@ -117,7 +117,7 @@ impl Peer for Recorded {
     }
 
     fn count(&mut self) -> Outcome<u64> {
-        Ok(self.stream()?.rows())
+        Ok(self.stream()?.record_count())
     }
 
     fn syncs(&self) -> Option<u64> {
@@ -166,10 +166,10 @@ impl Peer for Chunked {
         let State::Writing(_, (stream, sealer)) = &mut self.state else {
             return Err("it is over".into());
         };
-        let rows = numbers.end - numbers.start;
-        let mut content = Vec::with_capacity((rows * self.record_bytes) as usize);
+        let count = numbers.end - numbers.start;
+        let mut content = Vec::with_capacity((count * self.record_bytes) as usize);
         numbers.clone().for_each(|number| content.extend_from_slice(source.record(number)));
-        Ok(sealer.push(chunk(*stream, numbers.start, rows, content))?)
+        Ok(sealer.push(chunk(*stream, numbers.start, count, content))?)
     }
 
     fn finish(&mut self) -> Outcome<()> {
@@ -186,7 +186,7 @@ impl Peer for Chunked {
 
     fn read(&mut self, number: u64) -> Outcome<Vec<u8>> {
         let (store, view) = self.reading()?;
-        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.rows <= number);
+        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.records <= number);
         let row = &view.chunks.get(at).ok_or("a chunk is missing")?.1;
         let start = (number - row.first.0) * self.record_bytes;
         Ok(store.fetch_range(row.object, start..start + self.record_bytes)?)
@@ -194,9 +194,9 @@ impl Peer for Chunked {
 
     fn scan(&mut self, numbers: Range<u64>, each: &mut Each<'_>) -> Outcome<()> {
         let (store, view) = self.reading()?;
-        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.rows <= numbers.start);
+        let at = view.chunks.partition_point(|(_, row)| row.first.0 + row.records <= numbers.start);
         for (_, row) in &view.chunks[at..] {
-            let of = row.first.0.max(numbers.start)..(row.first.0 + row.rows).min(numbers.end);
+            let of = row.first.0.max(numbers.start)..(row.first.0 + row.records).min(numbers.end);
             if of.is_empty() {
                 break;
             }
@@ -210,7 +210,7 @@ impl Peer for Chunked {
     }
 
     fn count(&mut self) -> Outcome<u64> {
-        Ok(self.reading()?.1.rows())
+        Ok(self.reading()?.1.record_count())
     }
 
     fn syncs(&self) -> Option<u64> {

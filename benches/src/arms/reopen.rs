@@ -90,7 +90,7 @@ fn fill_ours(job: &Job) -> Outcome<Store> {
         store.publish_chunks(vec![ChunkBuild {
             stream: data,
             first: Sequence(first),
-            rows: BATCH,
+            records: BATCH,
             raw_len: content.len() as u64,
             content,
             about: Vec::new(),

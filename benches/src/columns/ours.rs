@@ -87,7 +87,7 @@ pub fn decode(like: &Table, chunks: &[Vec<u8>]) -> Outcome<Table> {
         };
         let chunk = Chunk::open("chunk", content.len() as u64, &mut read)?;
         for (at, column) in columns.iter_mut().enumerate() {
-            let decoded = chunk.column(&mut read, ColumnId::Field(at), 0..chunk.rows())?;
+            let decoded = chunk.column(&mut read, ColumnId::Field(at), 0..chunk.record_count())?;
             take(column, &decoded)?;
         }
     }

@@ -381,9 +381,9 @@ pub struct CatArgs {
     /// Only these fields, in this order
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Only these rows of the stream, counted from 0
-    #[arg(long, value_name = "FROM..TO", value_parser = rows, requires = "stream")]
-    pub rows: Option<Range<u64>>,
+    /// Only these records of the stream, counted from 0
+    #[arg(long, value_name = "FROM..TO", value_parser = records, requires = "stream")]
+    pub records: Option<Range<u64>>,
     /// Only records of these iterations
     #[arg(long, value_name = "FROM..TO", value_parser = iterations, allow_hyphen_values = true)]
     pub iterations: Option<Iterations>,
@@ -466,7 +466,7 @@ fn age(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "give an age such as 90d, 12h, 30m or 10s".to_owned())
 }
 
-fn rows(text: &str) -> Result<Range<u64>, String> {
+fn records(text: &str) -> Result<Range<u64>, String> {
     range(text, 0, u64::MAX)
 }
 
@@ -524,11 +524,11 @@ mod tests {
         for wrong in ["", "MiB", "64mib", "0", "-1", "99999999999GiB"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(rows("3..7"), Ok(3..7));
-        assert_eq!(rows(".."), Ok(0..u64::MAX));
+        assert_eq!(records("3..7"), Ok(3..7));
+        assert_eq!(records(".."), Ok(0..u64::MAX));
         assert_eq!(iterations("-5..5"), Ok(Iterations { from: -5, to: Some(5) }));
         let open = iterations("5.. ").unwrap();
         assert!(open.contains(i64::MAX) && open.contains(5) && !open.contains(4));
-        assert!(rows("7..3").is_err() && rows("3").is_err() && rows("a..").is_err());
+        assert!(records("7..3").is_err() && records("3").is_err() && records("a..").is_err());
     }
 }

@@ -63,13 +63,13 @@ fn print(
     let is_json = output.is_json;
     let mut lines = Lines::new(names, is_json, output)?;
     if let ([stream], [positions]) = (streams, positions) {
-        let mut rows = args.rows.clone().unwrap_or(0..stream.rows());
+        let mut range = args.records.clone().unwrap_or(0..stream.record_count());
         if let Some(wanted) = args.iterations {
-            let of = stream.rows_of(wanted.from..wanted.to.unwrap_or(i64::MAX))?;
-            let end = if wanted.to.is_some() { of.end } else { stream.rows() };
-            rows = rows.start.max(of.start)..rows.end.min(end);
+            let of = stream.records_of(wanted.from..wanted.to.unwrap_or(i64::MAX))?;
+            let end = if wanted.to.is_some() { of.end } else { stream.record_count() };
+            range = range.start.max(of.start)..range.end.min(end);
         }
-        let mut records = stream.records(positions.clone(), rows, HELD_BYTES);
+        let mut records = stream.records(positions.clone(), range, HELD_BYTES);
         while records.advance()? {
             lines.record(stream, records.iteration(), &records.values())?;
         }

@@ -20,7 +20,7 @@ pub fn run(args: &ExportArgs, output: &mut Output) -> Result<u8, End> {
     let mut options = ExportOptions::new(format(args));
     options.streams = args.streams.clone();
     options.fields = args.fields.clone();
-    let bar = output.progress("export", rows(&recording)?, false);
+    let bar = output.progress("export", records(&recording)?, false);
     let mut progress = |rows| {
         bar.set_position(rows);
         ControlFlow::Continue(())
@@ -54,8 +54,13 @@ fn format(args: &ExportArgs) -> Format {
     }
 }
 
-fn rows(recording: &Recording) -> Result<Option<u64>, End> {
-    Ok(Some(recording.streams()?.iter().fold(0, |sum, stream| sum.saturating_add(stream.rows()))))
+fn records(recording: &Recording) -> Result<Option<u64>, End> {
+    Ok(Some(
+        recording
+            .streams()?
+            .iter()
+            .fold(0, |sum, stream| sum.saturating_add(stream.record_count())),
+    ))
 }
 
 struct Counter {

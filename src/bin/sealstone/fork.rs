@@ -18,7 +18,7 @@ pub fn fork(args: &ForkArgs, output: &mut Output) -> Result<u8, End> {
     let store = output.opening().open(&args.store)?;
     store.fork(&args.recording, args.from, &args.new)?;
     let fork = store.recording(&args.new)?;
-    let records: u64 = fork.streams()?.iter().map(|stream| stream.rows()).sum();
+    let records: u64 = fork.streams()?.iter().map(|stream| stream.record_count()).sum();
     if output.is_json {
         let mut object = Map::new();
         object.insert("recording".to_owned(), json!(args.new));

@@ -146,7 +146,7 @@ fn report(
         let streams: Vec<Value> = imported
             .streams
             .iter()
-            .map(|(name, rows)| json!({ "name": name, "rows": rows }))
+            .map(|(name, records)| json!({ "name": name, "records": records }))
             .collect();
         let fields = imported.schema.fields().iter();
         let fields: Vec<Value> =
@@ -177,8 +177,8 @@ fn report(
         for field in imported.schema.fields() {
             output.remark(&format!("  field {} {}", shown(&field.name), field.ty.name()))?;
         }
-        for (name, rows) in &imported.streams {
-            output.remark(&format!("  stream {} {}", shown(name), counted(*rows, "row")))?;
+        for (name, records) in &imported.streams {
+            output.remark(&format!("  stream {} {}", shown(name), counted(*records, "record")))?;
         }
     }
     Ok(())

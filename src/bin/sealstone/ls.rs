@@ -34,12 +34,12 @@ pub fn status_name(status: &RecordingStatus) -> &'static str {
 fn recordings(found: &[Recording], times: TimeFormat, output: &mut Output) -> Result<(), End> {
     let mut list = Vec::new();
     for recording in found {
-        let mut rows = 0u64;
+        let mut records = 0u64;
         for stream in recording.streams()? {
-            rows = rows.saturating_add(stream.rows());
+            records = records.saturating_add(stream.record_count());
         }
         if output.is_json {
-            list.push(summary(recording, rows));
+            list.push(summary(recording, records));
             continue;
         }
         output.line(&format!(
@@ -47,7 +47,7 @@ fn recordings(found: &[Recording], times: TimeFormat, output: &mut Output) -> Re
             shown(recording.name()),
             status_name(recording.status()),
             counted(recording.stream_count() as u64, "stream"),
-            counted(rows, "row"),
+            counted(records, "record"),
             time(recording.created(), times),
         ))?;
     }
@@ -59,24 +59,24 @@ fn recordings(found: &[Recording], times: TimeFormat, output: &mut Output) -> Re
     Ok(())
 }
 
-fn summary(recording: &Recording, rows: u64) -> Value {
+fn summary(recording: &Recording, records: u64) -> Value {
     json!({
         "name": recording.name(), "status": status_name(recording.status()),
-        "streams": recording.stream_count(), "rows": rows,
+        "streams": recording.stream_count(), "records": records,
         "created_unix_nanos": recording.created(),
     })
 }
 
 fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Result<(), End> {
-    let mut rows = 0u64;
+    let mut records = 0u64;
     let mut list = Vec::new();
     for stream in recording.streams()? {
-        rows = rows.saturating_add(stream.rows());
+        records = records.saturating_add(stream.record_count());
         let iterations = stream.iterations()?;
         let (raw, stored) = (stream.raw_bytes()?, stream.stored_bytes()?);
         if output.is_json {
             list.push(json!({
-                "name": stream.name(), "rows": stream.rows(), "sealed_rows": stream.sealed_rows(),
+                "name": stream.name(), "records": stream.record_count(), "sealed_records": stream.sealed_record_count(),
                 "chunks": stream.chunk_count(), "iterations": iterations,
                 "bytes_raw": raw, "bytes_stored": stored,
             }));
@@ -86,7 +86,7 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
         output.line(&format!(
             "{}\t{}\t{}\titerations {range}\t{} stored of {}",
             shown(stream.name()),
-            counted(stream.rows(), "row"),
+            counted(stream.record_count(), "record"),
             counted(stream.chunk_count() as u64, "chunk"),
             size(stored),
             size(raw),
@@ -101,7 +101,7 @@ fn streams(recording: &Recording, times: TimeFormat, output: &mut Output) -> Res
         let metadata: Map<String, Value> =
             recording.metadata().iter().map(|(k, v)| (k.clone(), json!(v))).collect();
         let mut object = Map::new();
-        if let Value::Object(summary) = summary(recording, rows) {
+        if let Value::Object(summary) = summary(recording, records) {
             object.extend(summary);
         }
         object.insert("streams".to_owned(), Value::Array(list));

@@ -15,7 +15,7 @@ pub fn run(args: &SalvageArgs, output: &mut Output) -> Result<u8, End> {
     for lost in &salvaged.lost {
         if output.is_json {
             let fields = json!({
-                "severity": "lost", "what": lost.what, "records": lost.rows, "why": lost.why,
+                "severity": "lost", "what": lost.what, "records": lost.records, "why": lost.why,
             });
             output.message("finding", fields)?;
         } else {

@@ -13,13 +13,13 @@ use crate::ids::{ObjectId, StreamId};
 use crate::journal::Payload;
 use crate::manifest::Reading;
 
-/// A chunk of the first `rows` records of a stream's tail.
-fn build(store: &Store, stream: u64, rows: usize) -> Result<ChunkBuild> {
+/// A chunk of the first `records` records of a stream's tail.
+fn build(store: &Store, stream: u64, records: usize) -> Result<ChunkBuild> {
     let view = store.view(StreamId(stream))?;
     let snapshot = store.snapshot()?;
     let (mut content, mut payloads) = (Vec::new(), Vec::<ObjectId>::new());
-    let rows = rows.min(view.tail.len());
-    for (_, payload) in &view.tail[..rows] {
+    let records = records.min(view.tail.len());
+    for (_, payload) in &view.tail[..records] {
         encode_record(payload, &mut content);
         if let Payload::Object { digest, .. } = payload {
             payloads.extend(snapshot.object_of(digest)?.first().map(|(object, _)| *object));
@@ -28,7 +28,7 @@ fn build(store: &Store, stream: u64, rows: usize) -> Result<ChunkBuild> {
     Ok(ChunkBuild {
         stream: view.stream,
         first: view.row.sealed_upto,
-        rows: rows as u64,
+        records: records as u64,
         raw_len: content.len() as u64,
         content,
         about: b"a play".to_vec(),
@@ -40,7 +40,7 @@ fn build(store: &Store, stream: u64, rows: usize) -> Result<ChunkBuild> {
 
 /// The streams that `builds` cover, and up to where.
 fn covered(builds: &[ChunkBuild]) -> BTreeMap<u64, usize> {
-    builds.iter().map(|b| (b.stream.0, (b.first.0 + b.rows) as usize)).collect()
+    builds.iter().map(|b| (b.stream.0, (b.first.0 + b.records) as usize)).collect()
 }
 
 impl Player {
@@ -62,8 +62,8 @@ impl Player {
     }
 
     /// Builds a chunk without changing anything; a failure ends the play.
-    fn build(&mut self, stream: u64, rows: usize) -> Go<ChunkBuild> {
-        self.step("build a chunk", |store| build(store, stream, rows), |_, _| {})
+    fn build(&mut self, stream: u64, records: usize) -> Go<ChunkBuild> {
+        self.step("build a chunk", |store| build(store, stream, records), |_, _| {})
     }
 
     fn publish(&mut self, builds: Vec<ChunkBuild>) -> Go {
@@ -83,9 +83,9 @@ impl Player {
         let mut builds = Vec::new();
         let streams: Vec<u64> = self.model.streams.keys().copied().collect();
         for stream in streams {
-            let rows = self.tail_len(stream).div_ceil(2);
-            if rows > 0 {
-                builds.push(self.build(stream, rows)?);
+            let records = self.tail_len(stream).div_ceil(2);
+            if records > 0 {
+                builds.push(self.build(stream, records)?);
             }
         }
         self.publish(builds)
@@ -105,7 +105,7 @@ impl Player {
             .iter()
             .for_each(|r| encode_record(&Payload::Inline(Arc::clone(r).into()), &mut content));
         let mut one = self.build(stream, 0)?;
-        one.rows = records.len() as u64;
+        one.records = records.len() as u64;
         (one.raw_len, one.content) = (content.len() as u64, content);
         let upto = covered(std::slice::from_ref(&one));
         self.step(

@@ -213,11 +213,11 @@ impl Acting<'_> {
         }
         let mut content = Vec::new();
         view.tail.iter().for_each(|(_, payload)| encode_record(payload, &mut content));
-        let (first, rows) = (view.row.sealed_upto, view.tail.len() as u64);
+        let (first, records) = (view.row.sealed_upto, view.tail.len() as u64);
         let build = ChunkBuild {
             stream: StreamId(id),
             first,
-            rows,
+            records,
             raw_len: content.len() as u64,
             content,
             about: Vec::new(),
@@ -231,7 +231,7 @@ impl Acting<'_> {
         }
         match sealing {
             Ok(sealing) => {
-                let (from, upto) = (first.0 as usize, (first.0 + rows) as usize);
+                let (from, upto) = (first.0 as usize, (first.0 + records) as usize);
                 self.stage.lock().actors[self.who].sealed = Some((id, from, upto, sealing));
             }
             Err(e) => self.failed("seal", &e),

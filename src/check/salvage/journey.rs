@@ -35,7 +35,7 @@ impl Segment {
 
     /// The sequence behind its chunks.
     pub(super) fn sealed_upto(&self) -> u64 {
-        self.chunks.last().map_or(self.start, |chunk| chunk.row.first.0 + chunk.row.rows)
+        self.chunks.last().map_or(self.start, |chunk| chunk.row.first.0 + chunk.row.records)
     }
 
     /// The sequence behind its last record.
@@ -63,7 +63,7 @@ pub(super) fn follow(
     mut chunks: Vec<Found>,
     mut records: BTreeMap<u64, Payload>,
 ) -> Journey {
-    chunks.sort_by_key(|chunk| (chunk.row.first, std::cmp::Reverse(chunk.row.rows)));
+    chunks.sort_by_key(|chunk| (chunk.row.first, std::cmp::Reverse(chunk.row.records)));
     let mut journey = Journey::default();
     let mut segment = Segment::at(start);
     let mut chunks = chunks.into_iter().peekable();
@@ -79,7 +79,7 @@ pub(super) fn follow(
             if !is_sealing {
                 journey.segments.push(std::mem::replace(&mut segment, Segment::at(at)));
             }
-            at += chunk.row.rows;
+            at += chunk.row.records;
             segment.chunks.push(chunk);
             continue;
         }
@@ -110,13 +110,13 @@ mod tests {
     use super::*;
     use crate::ids::{Generation, ObjectId, Sequence};
 
-    fn chunk(first: u64, rows: u64) -> Found {
+    fn chunk(first: u64, records: u64) -> Found {
         let row = ChunkRow {
             object: ObjectId(1),
             generation: Generation(0),
             first: Sequence(first),
-            rows,
-            rows_written: rows,
+            records,
+            records_written: records,
             iterations: None,
             times: None,
             raw_len: 0,

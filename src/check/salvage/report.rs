@@ -37,7 +37,7 @@ pub enum Unconfirmed {
         /// Its first record there.
         first: Sequence,
         /// Its records.
-        rows: u64,
+        records: u64,
     },
     /// Records of a journal.
     Records {
@@ -46,7 +46,7 @@ pub enum Unconfirmed {
         /// The first there.
         first: Sequence,
         /// How many.
-        rows: u64,
+        records: u64,
     },
     /// An object, kept by a lease whose holder is `salvage`.
     Object {
@@ -67,11 +67,11 @@ impl fmt::Display for Unconfirmed {
             }
             Self::Recording { name } => write!(f, "recording {name:?}"),
             Self::Stream { stream, name } => write!(f, "stream {stream}, {name:?}"),
-            Self::Chunk { stream, first, rows } => {
-                write!(f, "a chunk of stream {stream}: {rows} records from {first} on")
+            Self::Chunk { stream, first, records } => {
+                write!(f, "a chunk of stream {stream}: {records} records from {first} on")
             }
-            Self::Records { stream, first, rows } => {
-                write!(f, "{rows} records of stream {stream} from {first} on")
+            Self::Records { stream, first, records } => {
+                write!(f, "{records} records of stream {stream} from {first} on")
             }
             Self::Object { digest, len, of } => {
                 write!(f, "object {digest} of {len} bytes, {of}")
@@ -86,7 +86,7 @@ pub struct Lost {
     /// What, by name.
     pub what: String,
     /// Records that are lost with it.
-    pub rows: u64,
+    pub records: u64,
     /// Why.
     pub why: String,
 }
@@ -134,7 +134,7 @@ impl Salvaged {
         self.lost.is_empty() && self.unconfirmed.is_empty()
     }
 
-    pub(super) fn lose(&mut self, what: impl Into<String>, rows: u64, why: impl fmt::Display) {
-        self.lost.push(Lost { what: what.into(), rows, why: why.to_string() });
+    pub(super) fn lose(&mut self, what: impl Into<String>, records: u64, why: impl fmt::Display) {
+        self.lost.push(Lost { what: what.into(), records, why: why.to_string() });
     }
 }

@@ -106,7 +106,7 @@ impl<'s> Target<'s> {
                     let what = format!("object {}, {}", extent.digest, told(referrers));
                     self.salvaged.lose(
                         what,
-                        drafts.iter().map(|d| d.1.rows).sum(),
+                        drafts.iter().map(|d| d.1.records).sum(),
                         "its bytes do not read",
                     );
                     return Ok(());
@@ -128,7 +128,7 @@ impl<'s> Target<'s> {
             Some(stream) => row.first >= stream.sealed_upto && row.generation >= stream.generation,
             None => key.0 > self.rows.counters.stream,
         };
-        (is_new && row.rows > 0).then_some((key.0, row))
+        (is_new && row.records > 0).then_some((key.0, row))
     }
 
     /// A stream or a recording that is newer than the snapshot.
@@ -308,16 +308,16 @@ impl<'s> Target<'s> {
         let (sealed_upto, tail) = (segment.sealed_upto(), segment.records.len() as u64);
         let mut ordinal = Ordinal(0);
         for Found { row, is_new } in segment.chunks {
-            let (first, rows) = (row.first, row.rows);
+            let (first, records) = (row.first, row.records);
             if is_new {
-                self.salvaged.unconfirmed.push(Unconfirmed::Chunk { stream, first, rows });
+                self.salvaged.unconfirmed.push(Unconfirmed::Chunk { stream, first, records });
             }
             self.rows.chunks.insert((stream, ordinal), row);
             ordinal = Ordinal(ordinal.0 + 1);
         }
         if tail > 0 && !self.salvaged.is_complete {
             let first = Sequence(sealed_upto);
-            self.salvaged.unconfirmed.push(Unconfirmed::Records { stream, first, rows: tail });
+            self.salvaged.unconfirmed.push(Unconfirmed::Records { stream, first, records: tail });
         }
         let (sealed_upto, next_ordinal) = (Sequence(sealed_upto), ordinal);
         self.rows.streams.insert(stream, StreamRow { sealed_upto, next_ordinal, ..row });
@@ -348,7 +348,7 @@ fn told(referrers: &[&Referrer]) -> String {
     let one = |row: &&Referrer| match Table::from_number(row.table) {
         Some(table) => match decoded::<ChunkRow>(row) {
             Some((key, chunk)) => {
-                let end = chunk.first.0.saturating_add(chunk.rows);
+                let end = chunk.first.0.saturating_add(chunk.records);
                 format!("records {}..{end} of stream {}", chunk.first, key.0)
             }
             None => format!("a row of {}", table.name()),

@@ -1,10 +1,10 @@
-//! Blocks: some rows of one column, encoded by the codec that suits them best.
+//! Blocks: some records of one column, encoded by the codec that suits them best.
 //!
-//! Raw form: flags of present rows (one bit a row, lowest first, padded with zeros), only if a row
-//! is missing; then the lengths (u32 each) of text and bytes, or of the free axes of arrays, row by
-//! row and 0 for a missing one; then all elements: numbers in their own width, `bool` as one bit,
-//! bytes as they are. A missing number has the value of the row before it (of the first present
-//! row at the start); a missing array or text has no element.
+//! Raw form: flags of present records (one bit a record, lowest first, padded with zeros), only if one
+//! is missing; then the lengths (u32 each) of text and bytes, or of the free axes of arrays, record by
+//! record and 0 for a missing one; then all elements: numbers in their own width, `bool` as one bit,
+//! bytes as they are. A missing number has the value of the record before it (of the first present
+//! record at the start); a missing array or text has no element.
 
 use std::ops::Range;
 
@@ -19,22 +19,22 @@ use super::value::FieldType;
 use super::values::Column;
 use crate::error::Result;
 
-/// A block holds at most this many rows.
-pub const BLOCK_ROWS_MAX: usize = 1 << 17;
+/// A block holds at most this many records.
+pub const BLOCK_RECORDS_MAX: usize = 1 << 17;
 /// A block's values are at most this long before encoding, unless it is one single value.
 pub const BLOCK_RAW_BYTES: usize = 1 << 20;
-/// What is stored raw is cut where it passes so many bytes, for whoever wants few rows of it: text,
+/// What is stored raw is cut where it passes so many bytes, for whoever wants few records of it: text,
 /// bytes and arrays, of which one is wanted, and single numbers, of which many are.
 const RAW_BLOCK_BYTES: usize = 16 << 10;
 const RAW_NUMBERS_BYTES: usize = 64 << 10;
 /// One value is at most this long.
 pub const VALUE_BYTES_MAX: usize = 1 << 28;
-/// The raw lengths of all blocks of a chunk, 8 bytes a row at least, add up to at most 1 GiB.
+/// The raw lengths of all blocks of a chunk, 8 bytes a record at least, add up to at most 1 GiB.
 pub const CHUNK_RAW_BYTES_MAX: u64 = 1 << 30;
 /// A single value longer than a block is stored at most so many times smaller than it is.
 pub(super) const LONE_VALUE_RATIO_MAX: usize = 256;
 
-/// An encoded block and what is known of its rows.
+/// An encoded block and what is known of its records.
 #[derive(Debug)]
 pub struct Encoded {
     pub coding: Coding,
@@ -47,31 +47,31 @@ pub struct Encoded {
     pub bounds: Option<(u64, u64)>,
 }
 
-/// Cuts a column into the rows of its blocks: a function of the values alone.
+/// Cuts a column into the records of its blocks: a function of the values alone.
 pub fn cut(column: &Column) -> Vec<Range<usize>> {
     cut_at(column, 0..column.len(), BLOCK_RAW_BYTES)
 }
 
-/// Cuts rows where their values pass `most` bytes.
-fn cut_at(column: &Column, rows: Range<usize>, most: usize) -> Vec<Range<usize>> {
+/// Cuts records where their values pass `most` bytes.
+fn cut_at(column: &Column, records: Range<usize>, most: usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
-    let (mut start, mut bytes) = (rows.start, 0);
-    for at in rows.clone() {
+    let (mut start, mut bytes) = (records.start, 0);
+    for at in records.clone() {
         let more = row_len(column, at);
-        let full = bytes + more > most || at - start == BLOCK_ROWS_MAX;
+        let full = bytes + more > most || at - start == BLOCK_RECORDS_MAX;
         if at > start && full {
             cuts.push(start..at);
             (start, bytes) = (at, 0);
         }
         bytes += more;
     }
-    if start < rows.end {
-        cuts.push(start..rows.end);
+    if start < records.end {
+        cuts.push(start..records.end);
     }
     cuts
 }
 
-/// Bytes of a row in memory, flags and places aside.
+/// Bytes of a record in memory, flags and places aside.
 fn row_len(column: &Column, at: usize) -> usize {
     match (&column.data, &column.extents) {
         (Data::Blob(blob), _) => 4 + blob.get(at).len(),
@@ -83,73 +83,73 @@ fn row_len(column: &Column, at: usize) -> usize {
 }
 
 /// What a block takes in memory: a `bool` of an array has a byte there, and a bit in raw form.
-pub(super) fn memory_len(ty: FieldType, shape: &Shape, rows: u64, raw_len: u64) -> u64 {
+pub(super) fn memory_len(ty: FieldType, shape: &Shape, records: u64, raw_len: u64) -> u64 {
     if ty != FieldType::Bool || shape.is_scalar() {
         return raw_len;
     }
-    let lens = rows.saturating_mul(4 * shape.free_count() as u64).min(raw_len);
+    let lens = records.saturating_mul(4 * shape.free_count() as u64).min(raw_len);
     lens.saturating_add((raw_len - lens).saturating_mul(8))
 }
 
-/// Encodes the rows `rows` of `column`, which are one of its [`cut`]s: by `forced`, or what a sample
-/// is smallest with. What stays raw becomes smaller blocks, so that few rows are few bytes to read.
+/// Encodes the records `records` of `column`, which are one of its [`cut`]s: by `forced`, or what a sample
+/// is smallest with. What stays raw becomes smaller blocks, so that few records are few bytes to read.
 pub fn encode(
     column: &Column,
-    rows: Range<usize>,
+    records: Range<usize>,
     forced: Option<Coding>,
     zstd: &mut Compressor,
 ) -> Result<Vec<(Range<usize>, Encoded)>> {
-    if let Some((coding, bytes, raw_len)) = packed(column, rows.clone(), forced, zstd)? {
-        return Ok(vec![(rows.clone(), done(column, rows, coding, bytes, raw_len))]);
+    if let Some((coding, bytes, raw_len)) = packed(column, records.clone(), forced, zstd)? {
+        return Ok(vec![(records.clone(), done(column, records, coding, bytes, raw_len))]);
     }
-    let raw = |rows: Range<usize>| (rows.clone(), raw(column, rows));
+    let raw = |records: Range<usize>| (records.clone(), raw(column, records));
     let is_number = column.extents.is_none() && !matches!(column.data, Data::Blob(_));
     let most = if is_number { RAW_NUMBERS_BYTES } else { RAW_BLOCK_BYTES };
-    Ok(cut_at(column, rows, most).into_iter().map(raw).collect())
+    Ok(cut_at(column, records, most).into_iter().map(raw).collect())
 }
 
 fn done(
     column: &Column,
-    rows: Range<usize>,
+    records: Range<usize>,
     coding: Coding,
     bytes: Vec<u8>,
     raw_len: usize,
 ) -> Encoded {
-    let missing = rows.clone().filter(|at| !column.is_present(*at)).count();
-    let (nan, bounds) = statistics(column, rows);
+    let missing = records.clone().filter(|at| !column.is_present(*at)).count();
+    let (nan, bounds) = statistics(column, records);
     Encoded { coding, bytes, raw_len, missing, nan, bounds }
 }
 
-/// Rows as they are, or nothing where they all are missing.
-fn raw(column: &Column, rows: Range<usize>) -> Encoded {
-    let mut body = presence(column, rows.clone());
-    let plain = fill(column, rows.clone());
+/// Records as they are, or nothing where they all are missing.
+fn raw(column: &Column, records: Range<usize>) -> Encoded {
+    let mut body = presence(column, records.clone());
+    let plain = fill(column, records.clone());
     let raw_len = body.len() + plain.raw_len();
-    if rows.clone().all(|at| !column.is_present(at)) {
-        return done(column, rows, Coding::of(BlockCodec::Constant), Vec::new(), raw_len);
+    if records.clone().all(|at| !column.is_present(at)) {
+        return done(column, records, Coding::of(BlockCodec::Constant), Vec::new(), raw_len);
     }
     plain.write(BlockCodec::Raw, &mut body);
-    done(column, rows, Coding::of(BlockCodec::Raw), body, raw_len)
+    done(column, records, Coding::of(BlockCodec::Raw), body, raw_len)
 }
 
-/// Rows by a codec that gains, or by the forced one where it applies: coding, bytes, raw length.
+/// Records by a codec that gains, or by the forced one where it applies: coding, bytes, raw length.
 fn packed(
     column: &Column,
-    rows: Range<usize>,
+    records: Range<usize>,
     forced: Option<Coding>,
     zstd: &mut Compressor,
 ) -> Result<Option<(Coding, Vec<u8>, usize)>> {
-    let presence = presence(column, rows.clone());
-    let plain = fill(column, rows.clone());
+    let presence = presence(column, records.clone());
+    let plain = fill(column, records.clone());
     let raw_len = presence.len() + plain.raw_len();
     let constant = Coding::of(BlockCodec::Constant);
-    if rows.clone().all(|at| !column.is_present(at)) {
+    if records.clone().all(|at| !column.is_present(at)) {
         return Ok(Some((constant, Vec::new(), raw_len)));
     }
     if presence.is_empty()
-        && rows.len() > 1
+        && records.len() > 1
         && forced.is_none_or(|forced| forced == constant)
-        && let Some(value) = plain.constant(rows.len())
+        && let Some(value) = plain.constant(records.len())
     {
         return Ok(Some((constant, value, raw_len)));
     }
@@ -180,10 +180,10 @@ fn packed(
     Ok(best.map(|(coding, stored)| (coding, stored, raw_len)))
 }
 
-/// The flags of rows, of which one is missing.
-fn presence(column: &Column, rows: Range<usize>) -> Vec<u8> {
-    let is_whole = rows.clone().all(|at| column.is_present(at));
-    if is_whole { Vec::new() } else { bits(rows, column) }
+/// The flags of records, of which one is missing.
+fn presence(column: &Column, records: Range<usize>) -> Vec<u8> {
+    let is_whole = records.clone().all(|at| column.is_present(at));
+    if is_whole { Vec::new() } else { bits(records, column) }
 }
 
 /// What is stored of a block by a codec; nothing where pco does not take it.
@@ -229,9 +229,9 @@ fn choose(plain: &Plain<'_>, zstd: &mut Compressor) -> Result<Vec<Coding>> {
     })
 }
 
-pub(super) fn bits(rows: Range<usize>, column: &Column) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(rows.len().div_ceil(8));
-    pack(rows.map(|at| column.is_present(at)), &mut packed);
+pub(super) fn bits(records: Range<usize>, column: &Column) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(records.len().div_ceil(8));
+    pack(records.map(|at| column.is_present(at)), &mut packed);
     packed
 }
 
@@ -252,13 +252,13 @@ pub(super) fn pack(flags: impl Iterator<Item = bool>, into: &mut Vec<u8>) {
 }
 
 /// How many elements are NaN, and the least and greatest of the others.
-fn statistics(column: &Column, rows: Range<usize>) -> (usize, Option<(u64, u64)>) {
+fn statistics(column: &Column, records: Range<usize>) -> (usize, Option<(u64, u64)>) {
     macro_rules! of {
         ($($variant:ident)*) => {
             match &column.data {
-                $(Data::$variant(values) => numbers(column, rows, values),)*
+                $(Data::$variant(values) => numbers(column, records, values),)*
                 Data::Bool(values) => {
-                    let flags = present(column, rows, values).map(|flag| u64::from(*flag));
+                    let flags = present(column, records, values).map(|flag| u64::from(*flag));
                     (0, flags.fold(None, |range: Option<(u64, u64)>, flag| match range {
                         None => Some((flag, flag)),
                         Some((least, greatest)) => Some((least.min(flag), greatest.max(flag))),
@@ -273,11 +273,11 @@ fn statistics(column: &Column, rows: Range<usize>) -> (usize, Option<(u64, u64)>
 
 fn numbers<T: Bits>(
     column: &Column,
-    rows: Range<usize>,
+    records: Range<usize>,
     values: &[T],
 ) -> (usize, Option<(u64, u64)>) {
     let (mut nan, mut range) = (0, None);
-    for value in present(column, rows, values) {
+    for value in present(column, records, values) {
         if value.is_nan() {
             nan += 1;
             continue;
@@ -290,18 +290,18 @@ fn numbers<T: Bits>(
     (nan, range.map(|(least, greatest)| (least.widen(), greatest.widen())))
 }
 
-/// The elements of the rows that have a value.
+/// The elements of the records that have a value.
 fn present<'c, T>(
     column: &'c Column,
-    rows: Range<usize>,
+    records: Range<usize>,
     values: &'c [T],
 ) -> impl Iterator<Item = &'c T> {
     let elements = match &column.extents {
         // A missing array has none.
-        Some(extents) if !rows.is_empty() => {
-            extents.range(rows.start).start..extents.range(rows.end - 1).end
+        Some(extents) if !records.is_empty() => {
+            extents.range(records.start).start..extents.range(records.end - 1).end
         }
-        _ => rows.clone(),
+        _ => records.clone(),
     };
     let is_scalar = column.extents.is_none();
     let values = values.get(elements.clone()).unwrap_or(&[]);
@@ -310,14 +310,15 @@ fn present<'c, T>(
 }
 
 /// Reads packed flags back: `None` when there are too few bytes or a padding bit is set.
-pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Flags> {
+pub(super) fn unpack(bytes: &[u8], records: usize) -> Option<Flags> {
     let mut flags = Flags::default();
-    if bytes.len() != rows.div_ceil(8) {
+    if bytes.len() != records.div_ceil(8) {
         return None;
     }
-    for at in 0..rows {
+    for at in 0..records {
         flags.push(bytes[at / 8] >> (at % 8) & 1 == 1);
     }
-    let padding = bytes.last().filter(|_| !rows.is_multiple_of(8)).map_or(0, |b| b >> (rows % 8));
+    let padding =
+        bytes.last().filter(|_| !records.is_multiple_of(8)).map_or(0, |b| b >> (records % 8));
     (padding == 0).then_some(flags)
 }

@@ -1,11 +1,11 @@
 //! Blocks back to columns. Nothing in a block is believed: each length is checked against what its
-//! row count and type demand before memory is taken.
+//! record count and type demand before memory is taken.
 
 use std::borrow::Cow;
 
 use super::axes::{RANK_MAX, Shape, count_of};
 use super::block::{
-    BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, memory_len, unpack,
+    BLOCK_RAW_BYTES, BLOCK_RECORDS_MAX, LONE_VALUE_RATIO_MAX, VALUE_BYTES_MAX, memory_len, unpack,
 };
 use super::coding::{BlockCodec, Coding, suits};
 use super::compress::decompress;
@@ -25,7 +25,7 @@ pub struct Said<'a> {
     pub ty: FieldType,
     pub shape: &'a Shape,
     pub coding: Coding,
-    pub rows: usize,
+    pub records: usize,
     pub missing: usize,
     pub raw_len: usize,
 }
@@ -48,31 +48,31 @@ pub fn decode(said: Said<'_>, stored: &[u8]) -> Result<Column> {
 
 /// P9: bounds what decoding may allocate before anything is allocated.
 fn admit(said: Said<'_>, stored_len: usize) -> Result<()> {
-    if said.rows == 0 || said.rows > BLOCK_ROWS_MAX || said.missing > said.rows {
-        return wrong(format!("{} rows, {} of them missing", said.rows, said.missing));
+    if said.records == 0 || said.records > BLOCK_RECORDS_MAX || said.missing > said.records {
+        return wrong(format!("{} records, {} of them missing", said.records, said.missing));
     }
     if !suits(said.coding, said.ty, said.shape) {
         return wrong(format!("codec {:?} does not suit {}", said.coding, said.ty.name()));
     }
-    let usual = BLOCK_RAW_BYTES + BLOCK_ROWS_MAX / 8;
-    // A flag of a row is a bit in memory too: counted as eight it would refuse what was written.
-    let flags = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
+    let usual = BLOCK_RAW_BYTES + BLOCK_RECORDS_MAX / 8;
+    // A flag of a record is a bit in memory too: counted as eight it would refuse what was written.
+    let flags = if said.missing > 0 { said.records.div_ceil(8) } else { 0 };
     let rest = said.raw_len.saturating_sub(flags) as u64;
-    let in_memory = memory_len(said.ty, said.shape, said.rows as u64, rest);
+    let in_memory = memory_len(said.ty, said.shape, said.records as u64, rest);
     // The last byte of bits may be filled up.
     let is_usual = said.raw_len <= usual && in_memory <= (usual + 8) as u64;
-    let lone = said.rows == 1
+    let lone = said.records == 1
         && in_memory <= (VALUE_BYTES_MAX + 8 + 4 * RANK_MAX) as u64
         && (said.raw_len <= usual || said.raw_len / (LONE_VALUE_RATIO_MAX + 1) <= stored_len);
     if !is_usual && !lone {
-        return wrong(format!("{} raw bytes for {} rows", said.raw_len, said.rows));
+        return wrong(format!("{} raw bytes for {} records", said.raw_len, said.records));
     }
     Ok(())
 }
 
 /// Reads the raw form, in the order of its codec.
 fn parse(said: Said<'_>, raw: &[u8]) -> Result<Column> {
-    let flags_len = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
+    let flags_len = if said.missing > 0 { said.records.div_ceil(8) } else { 0 };
     let Some((flags, rest)) = raw.split_at_checked(flags_len) else {
         return wrong("it is shorter than its flags".into());
     };
@@ -88,17 +88,18 @@ fn parse(said: Said<'_>, raw: &[u8]) -> Result<Column> {
     };
     if !said.ty.is_number() {
         let blob = blob(rest, said)?;
-        let gap =
-            |flags: &Flags| (0..said.rows).find(|at| !flags.get(*at) && !blob.get(*at).is_empty());
+        let gap = |flags: &Flags| {
+            (0..said.records).find(|at| !flags.get(*at) && !blob.get(*at).is_empty())
+        };
         if let Some(row) = present.as_ref().and_then(gap) {
             return wrong(format!("row {row} is missing and has bytes"));
         }
         return column(Data::Blob(checked_text(said.ty, blob)?), None);
     }
     if said.shape.is_scalar() {
-        let mut data = numbers(rest, said.rows, said)?;
+        let mut data = numbers(rest, said.records, said)?;
         if let Some(flags) = &present {
-            data.clear((0..said.rows).filter(|at| !flags.get(*at)));
+            data.clear((0..said.records).filter(|at| !flags.get(*at)));
         }
         return column(data, None);
     }
@@ -114,13 +115,13 @@ fn extents<'b>(
     present: Option<&Flags>,
 ) -> Result<(Extents, &'b [u8])> {
     let count = said.shape.free_count();
-    let Some((lens, bytes)) = bytes.split_at_checked(said.rows * count * 4) else {
-        return wrong(format!("{} bytes for the lengths of {} rows", bytes.len(), said.rows));
+    let Some((lens, bytes)) = bytes.split_at_checked(said.records * count * 4) else {
+        return wrong(format!("{} bytes for the lengths of {} records", bytes.len(), said.records));
     };
     let free = lens_of(lens, said.coding.codec);
-    let mut ends = Vec::with_capacity(said.rows);
+    let mut ends = Vec::with_capacity(said.records);
     let mut end = 0usize;
-    for at in 0..said.rows {
+    for at in 0..said.records {
         let mut of_row = free.iter().skip(at * count).take(count).copied();
         if present.is_some_and(|flags| !flags.get(at)) {
             if of_row.any(|len| len != 0) {
@@ -139,53 +140,56 @@ fn extents<'b>(
 }
 
 fn constant(said: Said<'_>, stored: &[u8]) -> Result<Column> {
-    let rows = said.rows;
+    let records = said.records;
     let mut column = Column::shaped(said.ty, said.shape);
-    if said.missing != 0 && (said.missing != rows || !stored.is_empty()) {
-        return wrong("a constant of which some rows are missing".into());
+    if said.missing != 0 && (said.missing != records || !stored.is_empty()) {
+        return wrong("a constant of which some records are missing".into());
     }
-    let lies = || wrong(format!("{} raw bytes for {rows} times the same", said.raw_len));
-    if said.missing == rows {
-        let flags = rows.div_ceil(8);
+    let lies = || wrong(format!("{} raw bytes for {records} times the same", said.raw_len));
+    if said.missing == records {
+        let flags = records.div_ceil(8);
         let filled = match (said.ty.width(), said.ty) {
-            _ if !said.shape.is_scalar() => 4 * rows * said.shape.free_count(),
-            (0, _) => 4 * rows,
-            (_, FieldType::Bool) => rows.div_ceil(8),
-            (width, _) => width * rows,
+            _ if !said.shape.is_scalar() => 4 * records * said.shape.free_count(),
+            (0, _) => 4 * records,
+            (_, FieldType::Bool) => records.div_ceil(8),
+            (width, _) => width * records,
         };
         if said.raw_len != flags + filled {
             return lies();
         }
-        let taken = (0..rows).all(|_| column.push(super::value::Value::Missing));
+        let taken = (0..records).all(|_| column.push(super::value::Value::Missing));
         return if taken { Ok(column) } else { lies() };
     }
     if !said.ty.is_number() {
-        if rows.saturating_mul(4 + stored.len()) != said.raw_len || said.raw_len > BLOCK_RAW_BYTES {
+        if records.saturating_mul(4 + stored.len()) != said.raw_len
+            || said.raw_len > BLOCK_RAW_BYTES
+        {
             return lies();
         }
         let mut blob = Blob::default();
-        (0..rows).for_each(|_| blob.push(stored));
+        (0..records).for_each(|_| blob.push(stored));
         column.data = Data::Blob(checked_text(said.ty, blob)?);
         return Ok(column);
     }
-    let one = Said { coding: Coding::of(BlockCodec::Raw), rows: 1, raw_len: stored.len(), ..said };
+    let one =
+        Said { coding: Coding::of(BlockCodec::Raw), records: 1, raw_len: stored.len(), ..said };
     let first = parse(one, stored)?;
     let elements = first.data.len();
     let raw_len = match said.ty {
-        FieldType::Bool => rows.saturating_mul(elements).div_ceil(8),
-        ty => rows.saturating_mul(elements).saturating_mul(ty.width()),
+        FieldType::Bool => records.saturating_mul(elements).div_ceil(8),
+        ty => records.saturating_mul(elements).saturating_mul(ty.width()),
     };
-    if raw_len.saturating_add(4 * rows * said.shape.free_count()) != said.raw_len {
+    if raw_len.saturating_add(4 * records * said.shape.free_count()) != said.raw_len {
         return lies();
     }
-    let taken = (0..rows).all(|_| column.extend(&first, 0..1));
+    let taken = (0..records).all(|_| column.extend(&first, 0..1));
     if taken { Ok(column) } else { lies() }
 }
 
 fn flags_of(bytes: &[u8], said: Said<'_>) -> Result<Flags> {
-    match unpack(bytes, said.rows) {
-        Some(flags) if said.rows - flags.count_set() == said.missing => Ok(flags),
-        _ => wrong("its flags contradict the count of missing rows".into()),
+    match unpack(bytes, said.records) {
+        Some(flags) if said.records - flags.count_set() == said.missing => Ok(flags),
+        _ => wrong("its flags contradict the count of missing records".into()),
     }
 }
 
@@ -211,8 +215,8 @@ fn words<T: Bits>(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Vec<T>> 
     let len = count.checked_mul(T::Word::BYTES);
     let words = if codec == BlockCodec::Pco {
         // P9: the raw length bounds the count, and `admit` has bounded the raw length.
-        let flags = if said.missing > 0 { said.rows.div_ceil(8) } else { 0 };
-        let before = flags + 4 * said.rows * said.shape.free_count();
+        let flags = if said.missing > 0 { said.records.div_ceil(8) } else { 0 };
+        let before = flags + 4 * said.records * said.shape.free_count();
         if len.and_then(|len| len.checked_add(before)) != Some(said.raw_len) {
             return wrong(format!("{count} values in {} raw bytes", said.raw_len));
         }
@@ -225,10 +229,10 @@ fn words<T: Bits>(bytes: &[u8], count: usize, said: Said<'_>) -> Result<Vec<T>> 
         transform::unplain(bytes)
     };
     if said.coding.is_transposed {
-        // Whole rows: their lengths are fixed.
+        // Whole records: their lengths are fixed.
         let row = said.shape.fixed_len().map_or(1, |len| len.max(1)) as usize;
-        let rows = words.len() / row;
-        let places = (0..rows * row).map(|at| at % row * rows + at / row);
+        let records = words.len() / row;
+        let places = (0..records * row).map(|at| at % row * records + at / row);
         return Ok(places.filter_map(|at| words.get(at)).map(|w| T::of_word(*w)).collect());
     }
     Ok(words.into_iter().map(T::of_word).collect())
@@ -251,11 +255,11 @@ fn lens_of(bytes: &[u8], codec: BlockCodec) -> Vec<u32> {
 }
 
 fn blob(bytes: &[u8], said: Said<'_>) -> Result<Blob> {
-    let rows = said.rows;
-    let Some((lens, bytes)) = bytes.split_at_checked(rows * 4) else {
-        return wrong(format!("{} bytes for {rows} lengths", bytes.len()));
+    let records = said.records;
+    let Some((lens, bytes)) = bytes.split_at_checked(records * 4) else {
+        return wrong(format!("{} bytes for {records} lengths", bytes.len()));
     };
-    let mut ends = Vec::with_capacity(rows);
+    let mut ends = Vec::with_capacity(records);
     let mut end = 0usize;
     for len in lens_of(lens, said.coding.codec) {
         end = end.saturating_add(len as usize);

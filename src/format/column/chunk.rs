@@ -47,7 +47,7 @@ pub const TRAILER_LAYOUT: &[(&str, usize, usize)] = &[
 /// The parts of the footer, in order, each with its type.
 pub const FOOTER_LAYOUT: &[(&str, &str)] = &[
     ("schema", "bytes"),
-    ("rows", "u64"),
+    ("records", "u64"),
     ("first iteration", "i64"),
     ("last iteration", "i64"),
     ("first and last time", "optional pair of f64 bits"),
@@ -58,8 +58,8 @@ pub const FOOTER_LAYOUT: &[(&str, &str)] = &[
 /// The parts of a block row in the footer, in order, each with its type.
 pub const BLOCK_ROW_LAYOUT: &[(&str, &str)] = &[
     ("column", "u32"),
-    ("first row", "u64"),
-    ("rows", "u32"),
+    ("first record", "u64"),
+    ("records", "u32"),
     ("first iteration", "i64"),
     ("last iteration", "i64"),
     ("first and last time", "optional pair of f64 bits"),
@@ -76,7 +76,7 @@ pub const BLOCK_ROW_LAYOUT: &[(&str, &str)] = &[
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Footer {
     pub schema: Vec<u8>,
-    pub rows: u64,
+    pub records: u64,
     pub first_iteration: i64,
     pub last_iteration: i64,
     pub times: Option<(u64, u64)>,
@@ -87,8 +87,8 @@ pub(super) struct Footer {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct BlockRow {
     pub column: u32,
-    pub first_row: u64,
-    pub rows: u32,
+    pub first_record: u64,
+    pub records: u32,
     pub first_iteration: i64,
     pub last_iteration: i64,
     pub times: Option<(u64, u64)>,
@@ -109,7 +109,7 @@ pub struct EncodedChunk {
     /// Its bytes.
     pub content: Vec<u8>,
     /// How many records it holds.
-    pub rows: u64,
+    pub records: u64,
     /// First and last iteration.
     pub iterations: (i64, i64),
     /// First and last time, where its schema is timed.
@@ -176,7 +176,7 @@ impl ChunkBuilder {
     }
 
     /// How many records it holds.
-    pub fn rows(&self) -> u64 {
+    pub fn record_count(&self) -> u64 {
         self.iterations.len() as u64
     }
 
@@ -201,7 +201,7 @@ impl ChunkBuilder {
     pub fn is_full_for(&self, values: &[Value<'_>], chunk_bytes: u64) -> bool {
         let raw_len = self.raw_len.saturating_add(self.record_len(values));
         let cells_len = self.cells_len.saturating_add(cells_len(values));
-        self.rows() > 0 && (raw_len > chunk_bytes || cells_len > CHUNK_RAW_BYTES_MAX)
+        self.record_count() > 0 && (raw_len > chunk_bytes || cells_len > CHUNK_RAW_BYTES_MAX)
     }
 
     /// Adds one record.
@@ -217,7 +217,7 @@ impl ChunkBuilder {
             let cause = format!("iteration {iteration} does not follow {last}");
             return Err(Error::invalid("append", "record", cause));
         }
-        // The row was checked above, so no column refuses its value.
+        // The record was checked above, so no column refuses its value.
         let mut taken = self.iterations.push(Value::I64(iteration));
         if let (Some(times), Some(time)) = (&mut self.times, time) {
             taken &= times.push(Value::F64(time));
@@ -250,7 +250,7 @@ impl ChunkBuilder {
         self.zstd = Some(zstd);
         let footer = Footer {
             schema: self.schema.to_bytes()?,
-            rows: self.rows(),
+            records: self.record_count(),
             first_iteration: iterations.0,
             last_iteration: iterations.1,
             times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
@@ -260,8 +260,8 @@ impl ChunkBuilder {
         let footer = codec::encode("chunk footer", &footer)?;
         content.extend_from_slice(&footer);
         content.extend_from_slice(&trailer(&footer));
-        let (rows, raw_len) = (self.rows(), self.raw_len);
-        let done = EncodedChunk { content, rows, iterations, times, raw_len };
+        let (records, raw_len) = (self.record_count(), self.raw_len);
+        let done = EncodedChunk { content, records, iterations, times, raw_len };
         self.clear();
         Ok(done)
     }
@@ -284,17 +284,17 @@ impl ChunkBuilder {
             Value::I64(iteration) => iteration,
             _ => 0,
         };
-        let mut rows = Vec::new();
+        let mut records = Vec::new();
         let columns = std::iter::once(&self.iterations).chain(&self.times).chain(&self.columns);
         for (number, column) in columns.enumerate() {
             let coding = self.coding.filter(|_| number > usize::from(self.times.is_some()));
             for range in block::cut(column) {
                 for (range, encoded) in block::encode(column, range, coding, zstd)? {
                     let times = self.time_at(range.start).zip(self.time_at(range.end - 1));
-                    rows.push(BlockRow {
+                    records.push(BlockRow {
                         column: number as u32,
-                        first_row: range.start as u64,
-                        rows: range.len() as u32,
+                        first_record: range.start as u64,
+                        records: range.len() as u32,
                         first_iteration: iteration_at(range.start),
                         last_iteration: iteration_at(range.end - 1),
                         times: times.map(|(first, last)| (first.to_bits(), last.to_bits())),
@@ -311,7 +311,7 @@ impl ChunkBuilder {
                 }
             }
         }
-        Ok(rows)
+        Ok(records)
     }
 }
 

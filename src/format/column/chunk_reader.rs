@@ -39,13 +39,13 @@ pub enum ColumnId {
 pub struct BlockInfo {
     /// Its column.
     pub column: ColumnId,
-    /// Its rows, counted from the chunk's first.
-    pub rows: Range<u64>,
+    /// Its records, counted from the chunk's first.
+    pub records: Range<u64>,
     /// First and last iteration.
     pub iterations: (i64, i64),
     /// First and last time, where the schema is timed.
     pub times: Option<(f64, f64)>,
-    /// Rows without a value.
+    /// Records without a value.
     pub missing: u64,
     /// Values, or elements of arrays, that are NaN.
     pub nan: u64,
@@ -67,7 +67,7 @@ pub struct BlockInfo {
 pub struct Chunk {
     place: String,
     schema: Schema,
-    rows: u64,
+    records: u64,
     iterations: (i64, i64),
     times: Option<(f64, f64)>,
     raw_len: u64,
@@ -139,15 +139,15 @@ impl Chunk {
             Error::new(e.kind(), "read", &place, "its schema is not readable").with_source(e)
         })?;
         let wrong = |cause: String| Err(Error::damage("read", &place, cause));
-        if footer.rows == 0 || footer.first_iteration > footer.last_iteration {
-            return wrong("a chunk without rows".into());
+        if footer.records == 0 || footer.first_iteration > footer.last_iteration {
+            return wrong("a chunk without records".into());
         }
         let times = times_of(footer.times);
         if footer.times.is_some() != schema.is_timed() || footer.times.is_some() != times.is_some()
         {
             return wrong("times that contradict its schema, or each other".into());
         }
-        let of_rows = 1 + usize::from(schema.is_timed());
+        let of_records = 1 + usize::from(schema.is_timed());
         let mut blocks: HashMap<u32, Vec<BlockRow>> = HashMap::new();
         let (mut free_from, mut raw_len) = (HEADER_LEN as u64, 0u64);
         for block in footer.blocks {
@@ -155,39 +155,40 @@ impl Chunk {
             let end = block.offset.checked_add(u64::from(block.stored_len));
             let inside = block.offset >= free_from && end.is_some_and(|end| end <= content_end);
             free_from = end.unwrap_or(content_end);
-            let of = (block.column as usize).checked_sub(of_rows);
-            let (rows, raw) = (u64::from(block.rows), u64::from(block.raw_len));
+            let of = (block.column as usize).checked_sub(of_records);
+            let (records, raw) = (u64::from(block.records), u64::from(block.raw_len));
             let in_memory = match of.and_then(|at| schema.fields().get(at)) {
                 Some(field) => {
-                    let flags = if block.missing > 0 { rows.div_ceil(8) } else { 0 };
-                    memory_len(field.ty, &field.shape, rows, raw.saturating_sub(flags))
+                    let flags = if block.missing > 0 { records.div_ceil(8) } else { 0 };
+                    memory_len(field.ty, &field.shape, records, raw.saturating_sub(flags))
                 }
                 None => raw,
             };
-            raw_len = raw_len.saturating_add(in_memory.max(raw).max(8 * rows));
+            raw_len = raw_len.saturating_add(in_memory.max(raw).max(8 * records));
             if raw_len > CHUNK_RAW_BYTES_MAX {
                 return wrong(format!("its blocks are longer than {CHUNK_RAW_BYTES_MAX} bytes"));
             }
-            if (block.column as usize) < of_rows && block.missing != 0 {
-                return wrong("rows without an iteration or a time".into());
+            if (block.column as usize) < of_records && block.missing != 0 {
+                return wrong("records without an iteration or a time".into());
             }
             if block.times.is_some() != schema.is_timed() {
                 return wrong("blocks whose times contradict its schema".into());
             }
             let of_column = blocks.entry(block.column).or_default();
-            let next = of_column.last().map_or(0, |b| b.first_row + u64::from(b.rows));
-            if !inside || block.first_row != next || block.rows == 0 {
+            let next = of_column.last().map_or(0, |b| b.first_record + u64::from(b.records));
+            if !inside || block.first_record != next || block.records == 0 {
                 let cause = format!("block {} of column {}", of_column.len(), block.column);
                 return wrong(format!("{cause} does not follow the one before, or lies outside"));
             }
             of_column.push(block);
         }
-        let columns = schema.fields().len() + of_rows;
+        let columns = schema.fields().len() + of_records;
         for number in 0..columns {
             let last = u32::try_from(number).ok().and_then(|n| blocks.get(&n)?.last().copied());
-            let rows = last.map_or(0, |block| block.first_row + u64::from(block.rows));
-            if rows != footer.rows {
-                return wrong(format!("column {number} has {rows} of {} rows", footer.rows));
+            let records = last.map_or(0, |block| block.first_record + u64::from(block.records));
+            if records != footer.records {
+                let cause = format!("column {number} has {records} of {}", footer.records);
+                return wrong(format!("{cause} records"));
             }
         }
         if blocks.len() != columns {
@@ -196,7 +197,7 @@ impl Chunk {
         Ok(Self {
             place,
             schema,
-            rows: footer.rows,
+            records: footer.records,
             iterations: (footer.first_iteration, footer.last_iteration),
             times,
             raw_len: footer.raw_len,
@@ -221,8 +222,8 @@ impl Chunk {
     }
 
     /// How many records it holds.
-    pub fn rows(&self) -> u64 {
-        self.rows
+    pub fn record_count(&self) -> u64 {
+        self.records
     }
 
     /// First and last iteration.
@@ -245,7 +246,7 @@ impl Chunk {
         self.block_rows(column).iter().filter_map(|row| info(column, row)).collect()
     }
 
-    /// Decodes the rows `rows` of a column, reading only the blocks that hold them.
+    /// Decodes the records `records` of a column, reading only the blocks that hold them.
     ///
     /// # Errors
     /// `Damage` when a block does not fit its checksum or does not decode; `NewerFormat` for a
@@ -254,7 +255,7 @@ impl Chunk {
         &self,
         read: &mut ReadRange<'_>,
         column: ColumnId,
-        rows: Range<u64>,
+        records: Range<u64>,
     ) -> Result<Column> {
         let scalar = Shape::default();
         let (ty, shape) = match column {
@@ -273,7 +274,7 @@ impl Chunk {
             },
         };
         let mut all = Column::shaped(ty, shape);
-        for run in runs(self.overlapping(column, &rows)) {
+        for run in runs(self.overlapping(column, &records)) {
             let Some(at) = run.first().map(|block| block.offset) else { continue };
             let len = run.iter().map(|block| u64::from(block.stored_len)).sum();
             let bytes = exactly(read, &self.place, at, len)?;
@@ -282,9 +283,9 @@ impl Chunk {
                 let (stored, behind) = rest.split_at(block.stored_len as usize);
                 rest = behind;
                 let decoded = self.decode(stored, ty, shape, block)?;
-                let end = block.first_row + u64::from(block.rows);
-                let from = rows.start.saturating_sub(block.first_row) as usize;
-                let to = (rows.end.min(end) - block.first_row) as usize;
+                let end = block.first_record + u64::from(block.records);
+                let from = records.start.saturating_sub(block.first_record) as usize;
+                let to = (records.end.min(end) - block.first_record) as usize;
                 if from == 0 && to == decoded.len() && all.is_empty() {
                     all = decoded;
                 } else if !all.extend(&decoded, from..to) {
@@ -295,45 +296,45 @@ impl Chunk {
         Ok(all)
     }
 
-    /// The rows whose iterations lie in `iterations`: found by the footer and at most two blocks.
+    /// The records whose iterations lie in `iterations`: found by the footer and at most two blocks.
     ///
     /// # Errors
     /// As [`Chunk::column`].
-    pub fn rows_of(&self, read: &mut ReadRange<'_>, wanted: Range<i64>) -> Result<Range<u64>> {
+    pub fn records_of(&self, read: &mut ReadRange<'_>, wanted: Range<i64>) -> Result<Range<u64>> {
         let start = self.first_row_from(read, wanted.start)?;
         let end = self.first_row_from(read, wanted.end)?;
         Ok(start..end.max(start))
     }
 
-    /// The first row whose iteration is at least `bound`; the row count if none is.
+    /// The first record whose iteration is at least `bound`; the record count if none is.
     fn first_row_from(&self, read: &mut ReadRange<'_>, bound: i64) -> Result<u64> {
         for block in self.block_rows(ColumnId::Iteration) {
             if block.last_iteration < bound {
                 continue;
             }
             if block.first_iteration >= bound {
-                return Ok(block.first_row);
+                return Ok(block.first_record);
             }
             // Iterations grow: a block that has room for no others has them all.
             let span = block.last_iteration.abs_diff(block.first_iteration);
-            if span == u64::from(block.rows) - 1 {
-                return Ok(block.first_row + bound.abs_diff(block.first_iteration));
+            if span == u64::from(block.records) - 1 {
+                return Ok(block.first_record + bound.abs_diff(block.first_iteration));
             }
             let column = self.read_block(read, FieldType::I64, block)?;
             let Some(values) = column.as_i64() else {
-                return Err(Error::damage("read", &self.place, "rows without an iteration"));
+                return Err(Error::damage("read", &self.place, "records without an iteration"));
             };
-            return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
+            return Ok(block.first_record + values.partition_point(|v| *v < bound) as u64);
         }
-        Ok(self.rows)
+        Ok(self.records)
     }
 
-    /// The rows whose times lie in `times`: found by the footer and at most two blocks. None where
+    /// The records whose times lie in `times`: found by the footer and at most two blocks. None where
     /// the schema is not timed.
     ///
     /// # Errors
     /// As [`Chunk::column`].
-    pub fn rows_between_times(
+    pub fn records_between_times(
         &self,
         read: &mut ReadRange<'_>,
         times: Range<f64>,
@@ -343,7 +344,7 @@ impl Chunk {
         Ok(start..end.max(start))
     }
 
-    /// The first row whose time is at least `bound`; the row count if none is.
+    /// The first record whose time is at least `bound`; the record count if none is.
     fn first_row_since(&self, read: &mut ReadRange<'_>, bound: f64) -> Result<u64> {
         for block in self.block_rows(ColumnId::Time) {
             let Some((first, last)) = times_of(block.times) else {
@@ -353,15 +354,15 @@ impl Chunk {
                 continue;
             }
             if first >= bound {
-                return Ok(block.first_row);
+                return Ok(block.first_record);
             }
             let column = self.read_block(read, FieldType::F64, block)?;
             let Some(values) = column.as_f64() else {
-                return Err(Error::damage("read", &self.place, "rows without a time"));
+                return Err(Error::damage("read", &self.place, "records without a time"));
             };
-            return Ok(block.first_row + values.partition_point(|v| *v < bound) as u64);
+            return Ok(block.first_record + values.partition_point(|v| *v < bound) as u64);
         }
-        Ok(self.rows)
+        Ok(self.records)
     }
 
     fn block_rows(&self, column: ColumnId) -> &[BlockRow] {
@@ -376,11 +377,12 @@ impl Chunk {
         number.and_then(|number| self.blocks.get(&number)).map_or(&[], Vec::as_slice)
     }
 
-    /// The blocks of a column that hold some of `rows`.
-    fn overlapping(&self, column: ColumnId, rows: &Range<u64>) -> &[BlockRow] {
+    /// The blocks of a column that hold some of `records`.
+    fn overlapping(&self, column: ColumnId, records: &Range<u64>) -> &[BlockRow] {
         let blocks = self.block_rows(column);
-        let from = blocks.partition_point(|b| b.first_row + u64::from(b.rows) <= rows.start);
-        let upto = blocks.partition_point(|b| b.first_row < rows.end);
+        let from =
+            blocks.partition_point(|b| b.first_record + u64::from(b.records) <= records.start);
+        let upto = blocks.partition_point(|b| b.first_record < records.end);
         blocks.get(from..upto).unwrap_or_default()
     }
 
@@ -414,7 +416,7 @@ impl Chunk {
             ty,
             shape,
             coding,
-            rows: block.rows as usize,
+            records: block.records as usize,
             missing: block.missing as usize,
             raw_len: block.raw_len as usize,
         };
@@ -448,7 +450,7 @@ fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
     let coding = Coding::from_tag(row.codec)?;
     Some(BlockInfo {
         column,
-        rows: row.first_row..row.first_row + u64::from(row.rows),
+        records: row.first_record..row.first_record + u64::from(row.records),
         iterations: (row.first_iteration, row.last_iteration),
         times: times_of(row.times),
         missing: u64::from(row.missing),

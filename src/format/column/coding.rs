@@ -8,7 +8,7 @@ use super::value::FieldType;
 pub enum BlockCodec {
     /// The raw form.
     Raw = 0,
-    /// One value for all rows, or nothing where all are missing.
+    /// One value for all records, or nothing where all are missing.
     Constant = 1,
     /// zstd of the raw form.
     Zstd = 2,
@@ -67,7 +67,7 @@ impl BlockCodec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coding {
     pub codec: BlockCodec,
-    /// Elements of arrays: all first ones, row by row, then all second ones.
+    /// Elements of arrays: all first ones, record by record, then all second ones.
     pub is_transposed: bool,
 }
 

@@ -13,7 +13,7 @@ use super::value::{FieldType, Value};
 use super::values::Column;
 use crate::error::ErrorKind;
 
-const ROWS: usize = 70;
+const RECORDS: usize = 70;
 
 /// A number of type `ty`: smooth in `at`, or of any bits.
 fn number(ty: FieldType, at: u64, is_smooth: bool) -> Value<'static> {
@@ -54,7 +54,7 @@ fn array(column: &mut Column, axes: &[usize], first: u64, is_smooth: bool) {
 
 fn column(ty: FieldType, shape: &Shape, is_missing: fn(usize) -> bool, is_smooth: bool) -> Column {
     let mut column = Column::of(&Field::new("x", ty).axes(shape.axes().iter().copied()));
-    for at in 0..ROWS {
+    for at in 0..RECORDS {
         let text = "é".repeat(at % 5);
         let value = match ty {
             _ if is_missing(at) => Value::Missing,
@@ -87,15 +87,15 @@ fn each(mut look: impl FnMut(&Column, Coding, Said<'_>, Vec<u8>)) {
         Shape::new([Axis::Fixed(2), Axis::Free, Axis::Fixed(1)]),
     ];
     let missing: [fn(usize) -> bool; 5] =
-        [|_| false, |at| at < 3, |at| at == ROWS - 1, |at| at % 2 == 0, |at| at != 40];
+        [|_| false, |at| at < 3, |at| at == RECORDS - 1, |at| at % 2 == 0, |at| at != 40];
     let mut zstd = Compressor::new().unwrap();
     for &ty in FieldType::ALL {
         for shape in shapes.iter().filter(|shape| shape.is_scalar() || ty.is_number()) {
             for (is_missing, is_smooth) in missing.iter().flat_map(|m| [(*m, true), (*m, false)]) {
                 let column = column(ty, shape, is_missing, is_smooth);
                 let missing = column.missing_count();
-                let plain = fill(&column, 0..ROWS);
-                let presence = if missing == 0 { Vec::new() } else { bits(0..ROWS, &column) };
+                let plain = fill(&column, 0..RECORDS);
+                let presence = if missing == 0 { Vec::new() } else { bits(0..RECORDS, &column) };
                 let raw_len = presence.len() + plain.raw_len();
                 for codec in BlockCodec::ALL.into_iter().filter(|c| *c != BlockCodec::Constant) {
                     for is_transposed in [false, true] {
@@ -108,10 +108,10 @@ fn each(mut look: impl FnMut(&Column, Coding, Said<'_>, Vec<u8>)) {
                         let bytes = stored(plain, codec, &presence, &mut zstd).unwrap();
                         let Some(bytes) = bytes else {
                             assert_eq!(codec, BlockCodec::Pco);
-                            assert!(column.missing_count() == ROWS - 1, "no number at all");
+                            assert!(column.missing_count() == RECORDS - 1, "no number at all");
                             continue;
                         };
-                        let said = Said { ty, shape, coding, rows: ROWS, missing, raw_len };
+                        let said = Said { ty, shape, coding, records: RECORDS, missing, raw_len };
                         look(&column, coding, said, bytes);
                     }
                 }
@@ -126,8 +126,8 @@ fn rec49_every_codec_gives_back_what_it_was_given() {
     let mut tried = std::collections::BTreeMap::new();
     each(|column, coding, said, bytes| {
         let back = decode(said, &bytes).unwrap();
-        assert_eq!(back.len(), ROWS);
-        for at in 0..ROWS {
+        assert_eq!(back.len(), RECORDS);
+        for at in 0..RECORDS {
             let (given, back) = (column.get(at), back.get(at));
             assert!(given.same(&back), "{coding:?}: {given:?} became {back:?}");
         }
@@ -151,7 +151,7 @@ fn g22_no_codec_believes_its_bytes() {
                 let mut bytes = bytes.clone();
                 bytes[at] ^= bit;
                 match decode(said, &bytes) {
-                    Ok(column) => assert_eq!(column.len(), ROWS),
+                    Ok(column) => assert_eq!(column.len(), RECORDS),
                     Err(e) => {
                         refused += 1;
                         assert_eq!(e.kind(), ErrorKind::Damage, "{coding:?}: {e}");
@@ -159,7 +159,7 @@ fn g22_no_codec_believes_its_bytes() {
                 }
             }
             if let Ok(column) = decode(said, &bytes[..at]) {
-                panic!("{coding:?}: {} rows of {at} bytes", column.len());
+                panic!("{coding:?}: {} records of {at} bytes", column.len());
             }
         }
         let mut long = bytes;
@@ -179,15 +179,15 @@ fn g22_pco_allocates_by_the_count_alone() {
         ty: FieldType::U64,
         shape: &shape,
         coding,
-        rows: ROWS,
+        records: RECORDS,
         missing: 0,
-        raw_len: 8 * ROWS,
+        raw_len: 8 * RECORDS,
     };
     let refused = |bytes: &[u8]| decode(said, bytes).unwrap_err().chain();
     assert!(refused(&[4, 1, 0xf4, 0xff, 0xff, 0xff]).contains("mode"), "a dictionary of 2^25");
     assert!(refused(&[3, 0, 0, 0]).contains("version"));
     assert!(refused(&[]).contains("version"));
     assert!(refused(&[4, 1]).contains("mode"));
-    let huge = Said { rows: 1, raw_len: 1 << 27, ..said };
+    let huge = Said { records: 1, raw_len: 1 << 27, ..said };
     assert!(decode(huge, &[4, 1, 0]).unwrap_err().chain().contains("raw bytes"));
 }

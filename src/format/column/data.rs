@@ -9,7 +9,7 @@ use super::value::{FieldType, Value};
 
 macro_rules! data {
     ($(($ty:ty, $variant:ident),)*) => {
-        /// The values of a column. Where a row is missing there stands a zero or an empty value; of an
+        /// The values of a column. Where a record is missing there stands a zero or an empty value; of an
         /// array all elements stand, and none of a missing one.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -23,7 +23,7 @@ macro_rules! data {
         }
 
         impl Data {
-            /// Of no rows.
+            /// Of no records.
             pub(super) fn new(ty: FieldType) -> Self {
                 match ty {
                     $(FieldType::$variant => Self::$variant(Vec::new()),)*
@@ -101,7 +101,7 @@ macro_rules! data {
                 }
             }
 
-            /// Puts zeros at the rows that `missing` names.
+            /// Puts zeros at the records that `missing` names.
             pub(super) fn clear(&mut self, missing: impl Iterator<Item = usize>) {
                 match self {
                     $(Self::$variant(values) => missing.for_each(|at| {

@@ -1,7 +1,7 @@
 //! Could a footer with right checksums make few stored bytes into many, or lie about a column?
 
 use super::array::Array;
-use super::block::{BLOCK_ROWS_MAX, CHUNK_RAW_BYTES_MAX};
+use super::block::{BLOCK_RECORDS_MAX, CHUNK_RAW_BYTES_MAX};
 use super::chunk::{ChunkBuilder, Footer, TRAILER_LEN, trailer};
 use super::chunk_reader::{Chunk, ColumnId};
 use super::coding::BlockCodec;
@@ -10,13 +10,13 @@ use super::value::{FieldType, Value};
 use crate::codec;
 use crate::error::{Error, ErrorKind, Result};
 
-const ROWS: i64 = 300;
+const RECORDS: i64 = 300;
 
 /// A chunk of two constant columns, its footer changed by `lie` and signed again.
 fn forged(lie: impl FnOnce(&mut Footer)) -> Vec<u8> {
     let fields = ["a", "b"].map(|name| Field::new(name, FieldType::I64).nullable());
     let mut builder = ChunkBuilder::new(Schema::new(fields.into()).unwrap());
-    for at in 0..ROWS {
+    for at in 0..RECORDS {
         builder.push(at, None, &[Value::I64(1), Value::I64(2)]).unwrap();
     }
     reforged(builder.finish().unwrap().content, lie)
@@ -63,24 +63,24 @@ fn g22_no_two_blocks_share_bytes() {
 /// Can a chunk of few bytes decode to more than the bound?
 #[test]
 fn g22_a_chunk_decodes_to_no_more_than_the_bound() {
-    let per_column = CHUNK_RAW_BYTES_MAX / (8 * BLOCK_ROWS_MAX as u64) / 3;
+    let per_column = CHUNK_RAW_BYTES_MAX / (8 * BLOCK_RECORDS_MAX as u64) / 3;
     let blown_up = |blocks: u64| {
         forged(move |footer| {
-            let rows = std::mem::take(&mut footer.blocks);
-            for (column, first) in rows.into_iter().enumerate() {
+            let records = std::mem::take(&mut footer.blocks);
+            for (column, first) in records.into_iter().enumerate() {
                 for number in 0..blocks {
                     let mut block = first;
                     block.column = column as u32;
-                    block.first_row = number * BLOCK_ROWS_MAX as u64;
-                    block.rows = BLOCK_ROWS_MAX as u32;
-                    // Nothing stored: all rows are said to be missing.
+                    block.first_record = number * BLOCK_RECORDS_MAX as u64;
+                    block.records = BLOCK_RECORDS_MAX as u32;
+                    // Nothing stored: all records are said to be missing.
                     (block.codec, block.stored_len) = (BlockCodec::Constant.tag(), 0);
                     block.raw_len = 0;
                     block.offset = footer.blocks.last().map_or(first.offset, |b| b.offset);
                     footer.blocks.push(block);
                 }
             }
-            footer.rows = blocks * BLOCK_ROWS_MAX as u64;
+            footer.records = blocks * BLOCK_RECORDS_MAX as u64;
         })
     };
     let most = blown_up(per_column);
@@ -122,17 +122,18 @@ fn g22_bits_of_arrays_are_counted_as_what_they_become() {
         (vec![1; 3000], noise),
     ] {
         let mut builder = ChunkBuilder::new(schema.clone());
-        let rows: Vec<Vec<bool>> = lens.iter().map(|len| (0..*len).map(bits).collect()).collect();
-        for (at, row) in rows.iter().enumerate() {
+        let records: Vec<Vec<bool>> =
+            lens.iter().map(|len| (0..*len).map(bits).collect()).collect();
+        for (at, row) in records.iter().enumerate() {
             builder.push(2 * at as i64, None, &[Array::from(&row[..]).into()]).unwrap();
             builder.push(2 * at as i64 + 1, None, &[Value::Missing]).unwrap();
         }
         let content = builder.finish().unwrap().content;
         let chunk = open(&content).unwrap();
-        let all = 0..2 * rows.len() as u64;
+        let all = 0..2 * records.len() as u64;
         let column = chunk.column(&mut |o, n| read(&content, o, n), ColumnId::Field(0), all);
         let column = column.unwrap();
-        for (at, row) in rows.iter().enumerate() {
+        for (at, row) in records.iter().enumerate() {
             assert!(column.get(2 * at).same(&Array::from(&row[..]).into()), "{at}");
             assert!(column.get(2 * at + 1).is_missing());
         }
@@ -145,11 +146,11 @@ fn g22_bits_of_arrays_are_counted_as_what_they_become() {
     let content = builder.finish().unwrap().content;
     let lying = reforged(content, |footer| {
         let mut block = footer.blocks[1];
-        block.rows = 1;
+        block.records = 1;
         (block.raw_len, block.stored_len) = (4 + (1 << 25), 0);
         footer.blocks.truncate(1);
         for at in 0..5 {
-            block.first_row = at;
+            block.first_record = at;
             footer.blocks.push(block);
         }
     });

@@ -1,11 +1,11 @@
-//! column: records of typed fields. Row by row in the journal, column by column in a chunk.
+//! column: records of typed fields. Row-wise in the journal, column by column in a chunk.
 //!
 //! ```text
 //!   value, number, array, axes   what one cell may be         schema    what one record may be
 //!   values, data, parts          a column in memory
 //!   row_payload       a record as the journal keeps it     row_encoder   the same, value by value
 //!   chunk             builder: records in, bytes out          chunk_reader   only the blocks needed
-//!   block, block_decode   some rows of one column, one codec     coding   which codecs there are
+//!   block, block_decode   some records of one column, one codec     coding   which codecs there are
 //!   plain, transform, compress, numeric   what codecs are given and do
 //! ```
 //!
@@ -40,7 +40,7 @@ mod values;
 
 pub use array::{Array, Elements};
 pub use axes::{Axis, RANK_MAX, Shape};
-pub use block::{BLOCK_RAW_BYTES, BLOCK_ROWS_MAX, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX};
+pub use block::{BLOCK_RAW_BYTES, BLOCK_RECORDS_MAX, CHUNK_RAW_BYTES_MAX, VALUE_BYTES_MAX};
 pub use chunk::{
     BLOCK_ROW_LAYOUT, END_MAGIC, FOOTER_LAYOUT, HEADER_LAYOUT, HEADER_LEN, MAGIC, TRAILER_LAYOUT,
     TRAILER_LEN, VERSION,

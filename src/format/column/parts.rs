@@ -1,6 +1,6 @@
 //! What columns are made of beside numbers: flags, and values of varying length.
 
-/// One flag per row.
+/// One flag per record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
     words: Vec<u64>,
@@ -27,7 +27,7 @@ impl Flags {
         self.len += 1;
     }
 
-    /// The flag of row `at`; false beyond the end.
+    /// The flag of record `at`; false beyond the end.
     pub fn get(&self, at: usize) -> bool {
         at < self.len && self.words[at / 64] >> (at % 64) & 1 == 1
     }

@@ -12,9 +12,9 @@ use super::transform;
 use super::values::Column;
 use crate::error::Result;
 
-/// Codecs are tried on this many windows of so many rows.
+/// Codecs are tried on this many windows of so many records.
 const SAMPLE_WINDOWS: usize = 4;
-const SAMPLE_WINDOW_ROWS: usize = 256;
+const SAMPLE_WINDOW_RECORDS: usize = 256;
 const SAMPLE_BLOB_BYTES: usize = 16 << 10;
 /// pco has to gain more than one part in so many over the best of the others.
 const PCO_GAIN_SHARE: usize = 16;
@@ -65,8 +65,8 @@ pub struct Plain<'a> {
     /// Of text and bytes, or of the free axes of arrays.
     lens: Vec<u32>,
     body: Body<'a>,
-    /// How many elements each row has, where that is fixed and more than one.
-    per_row: Option<usize>,
+    /// How many elements each record has, where that is fixed and more than one.
+    per_record: Option<usize>,
 }
 
 impl Plain<'_> {
@@ -76,11 +76,11 @@ impl Plain<'_> {
             + with_body!(&self.body, w => w.raw_len(), bits => bits.len().div_ceil(8), bytes => bytes.len())
     }
 
-    /// The raw form of the one value of all rows, if they agree; of text and bytes without length.
-    pub fn constant(&self, rows: usize) -> Option<Vec<u8>> {
-        let per_row = self.lens.len() / rows;
-        let (first, _) = self.lens.split_at_checked(per_row)?;
-        if per_row > 0 && self.lens.chunks_exact(per_row).any(|lens| lens != first) {
+    /// The raw form of the one value of all records, if they agree; of text and bytes without length.
+    pub fn constant(&self, records: usize) -> Option<Vec<u8>> {
+        let per_record = self.lens.len() / records;
+        let (first, _) = self.lens.split_at_checked(per_record)?;
+        if per_record > 0 && self.lens.chunks_exact(per_record).any(|lens| lens != first) {
             return None;
         }
         let mut value = Vec::new();
@@ -88,9 +88,9 @@ impl Plain<'_> {
             first.iter().for_each(|len| value.extend_from_slice(&len.to_le_bytes()));
         }
         with_body!(&self.body,
-            w => transform::plain(repeated(&w.words, rows)?, &mut value),
-            bits => pack(repeated(bits, rows)?.iter().copied(), &mut value),
-            bytes => value.extend_from_slice(repeated(bytes, rows)?));
+            w => transform::plain(repeated(&w.words, records)?, &mut value),
+            bits => pack(repeated(bits, records)?.iter().copied(), &mut value),
+            bytes => value.extend_from_slice(repeated(bytes, records)?));
         Some(value)
     }
 
@@ -164,26 +164,26 @@ impl Plain<'_> {
         }
     }
 
-    /// The same with all first elements of rows in front, then all second ones.
+    /// The same with all first elements of records in front, then all second ones.
     pub fn transposed(&self) -> Plain<'_> {
-        let row = self.per_row.unwrap_or(1);
+        let row = self.per_record.unwrap_or(1);
         self.numbers(|len| {
-            let rows = len / row;
-            (0..len).map(|at| at % rows * row + at / rows).collect()
+            let records = len / row;
+            (0..len).map(|at| at % records * row + at / records).collect()
         })
     }
 
     /// A part of [`Plain::transposed`] that stands for the whole; none where there is nothing to
     /// transpose.
     pub fn sample_across(&self) -> Option<Plain<'_>> {
-        let row = self.per_row?;
+        let row = self.per_record?;
         let len = with_body!(&self.body, w => w.words.len(), _bits => 0, _bytes => 0);
-        let rows = len / row;
-        if rows < 2 {
+        let records = len / row;
+        if records < 2 {
             return None;
         }
-        let run = rows.min(SAMPLE_WINDOW_ROWS);
-        let elements = (SAMPLE_WINDOWS * SAMPLE_WINDOW_ROWS / run).clamp(1, row);
+        let run = records.min(SAMPLE_WINDOW_RECORDS);
+        let elements = (SAMPLE_WINDOWS * SAMPLE_WINDOW_RECORDS / run).clamp(1, row);
         Some(self.numbers(|_| {
             let element = |number: usize| number * row / elements;
             let places =
@@ -202,7 +202,7 @@ impl Plain<'_> {
             Body::Bits(bits) => Body::Bits(bits.clone()),
             Body::Bytes(bytes) => Body::Bytes(bytes),
         };
-        Plain { lens: Vec::new(), body, per_row: None }
+        Plain { lens: Vec::new(), body, per_record: None }
     }
 
     /// A part that stands for the whole. Of arrays with free axes their lengths are not in it.
@@ -215,28 +215,28 @@ impl Plain<'_> {
             Body::W64(w) => Body::W64(w.sample()),
             Body::Bits(bits) => Body::Bits(bits.clone()),
             Body::Bytes(bytes) => {
-                let (mut rows, mut end) = (0, 0);
+                let (mut records, mut end) = (0, 0);
                 for len in self.lens.iter().map(|len| *len as usize) {
-                    if rows > 0 && end + len + 4 * rows > SAMPLE_BLOB_BYTES {
+                    if records > 0 && end + len + 4 * records > SAMPLE_BLOB_BYTES {
                         break;
                     }
-                    (rows, end) = (rows + 1, end + len);
+                    (records, end) = (records + 1, end + len);
                 }
-                let lens = self.lens.iter().take(rows).copied().collect();
+                let lens = self.lens.iter().take(records).copied().collect();
                 let body = Body::Bytes(bytes.get(..end).unwrap_or(bytes));
-                return Plain { lens, body, per_row: None };
+                return Plain { lens, body, per_record: None };
             }
         };
-        Plain { lens, body, per_row: None }
+        Plain { lens, body, per_record: None }
     }
 }
 
-/// The first of `rows` equal parts, if they are equal.
-fn repeated<T: PartialEq>(values: &[T], rows: usize) -> Option<&[T]> {
-    let per_row = values.len() / rows;
-    let first = values.get(..per_row)?;
-    let is_even = per_row * rows == values.len();
-    let equal = per_row == 0 || values.chunks_exact(per_row).all(|value| value == first);
+/// The first of `records` equal parts, if they are equal.
+fn repeated<T: PartialEq>(values: &[T], records: usize) -> Option<&[T]> {
+    let per_record = values.len() / records;
+    let first = values.get(..per_record)?;
+    let is_even = per_record * records == values.len();
+    let equal = per_record == 0 || values.chunks_exact(per_record).all(|value| value == first);
     (is_even && equal).then_some(first)
 }
 
@@ -261,14 +261,14 @@ impl<W: Binned> Words<W> {
 
     fn sample(&self) -> Self {
         let words = &self.words;
-        let mut part = Vec::with_capacity(SAMPLE_WINDOWS * SAMPLE_WINDOW_ROWS);
+        let mut part = Vec::with_capacity(SAMPLE_WINDOWS * SAMPLE_WINDOW_RECORDS);
         if words.len() <= part.capacity() {
             part.extend_from_slice(words);
         } else {
-            let step = (words.len() - SAMPLE_WINDOW_ROWS) / (SAMPLE_WINDOWS - 1);
+            let step = (words.len() - SAMPLE_WINDOW_RECORDS) / (SAMPLE_WINDOWS - 1);
             for window in 0..SAMPLE_WINDOWS {
                 let from = window * step;
-                part.extend_from_slice(&words[from..from + SAMPLE_WINDOW_ROWS]);
+                part.extend_from_slice(&words[from..from + SAMPLE_WINDOW_RECORDS]);
             }
         }
         Self { words: part, kind: self.kind }
@@ -284,14 +284,14 @@ impl<W: Binned> Words<W> {
     }
 }
 
-/// The values of the rows `rows` of a column.
-pub fn fill(column: &Column, rows: Range<usize>) -> Plain<'_> {
+/// The values of the records `records` of a column.
+pub fn fill(column: &Column, records: Range<usize>) -> Plain<'_> {
     macro_rules! of {
         ($($variant:ident $body:ident,)*) => {
             match &column.data {
-                $(Data::$variant(values) => Body::$body(words(column, rows.clone(), values)),)*
-                Data::Bool(values) => Body::Bits(filled(column, rows.clone(), values)),
-                Data::Blob(blob) => return blobs(blob.parts(), rows),
+                $(Data::$variant(values) => Body::$body(words(column, records.clone(), values)),)*
+                Data::Bool(values) => Body::Bits(filled(column, records.clone(), values)),
+                Data::Blob(blob) => return blobs(blob.parts(), records),
             }
         };
     }
@@ -300,43 +300,43 @@ pub fn fill(column: &Column, rows: Range<usize>) -> Plain<'_> {
     };
     let count = column.shape.free_count();
     let free = column.extents.as_ref().map_or(&[][..], |extents| &extents.free);
-    let lens = free.get(rows.start * count..rows.end * count).unwrap_or(&[]).to_vec();
-    let per_row = column.shape.fixed_len().and_then(|len| usize::try_from(len).ok());
-    Plain { lens, body, per_row: per_row.filter(|len| *len > 1) }
+    let lens = free.get(records.start * count..records.end * count).unwrap_or(&[]).to_vec();
+    let per_record = column.shape.fixed_len().and_then(|len| usize::try_from(len).ok());
+    Plain { lens, body, per_record: per_record.filter(|len| *len > 1) }
 }
 
-fn words<T: Bits>(column: &Column, rows: Range<usize>, values: &[T]) -> Words<T::Word> {
-    let words = filled(column, rows, values).into_iter().map(T::word).collect();
+fn words<T: Bits>(column: &Column, records: Range<usize>, values: &[T]) -> Words<T::Word> {
+    let words = filled(column, records, values).into_iter().map(T::word).collect();
     Words { words, kind: T::KIND }
 }
 
-fn blobs<'a>((ends, bytes): (&[usize], &'a [u8]), rows: Range<usize>) -> Plain<'a> {
-    let start = if rows.start == 0 { 0 } else { ends[rows.start - 1] };
+fn blobs<'a>((ends, bytes): (&[usize], &'a [u8]), records: Range<usize>) -> Plain<'a> {
+    let start = if records.start == 0 { 0 } else { ends[records.start - 1] };
     let mut from = start;
-    let mut lens = Vec::with_capacity(rows.len());
-    for end in &ends[rows] {
+    let mut lens = Vec::with_capacity(records.len());
+    for end in &ends[records] {
         lens.push((end - from) as u32);
         from = *end;
     }
-    Plain { lens, body: Body::Bytes(&bytes[start..from]), per_row: None }
+    Plain { lens, body: Body::Bytes(&bytes[start..from]), per_record: None }
 }
 
-/// The elements, where missing numbers repeat the row before, so that they cost next to nothing.
-fn filled<T: Copy>(column: &Column, rows: Range<usize>, values: &[T]) -> Vec<T> {
+/// The elements, where missing numbers repeat the record before, so that they cost next to nothing.
+fn filled<T: Copy>(column: &Column, records: Range<usize>, values: &[T]) -> Vec<T> {
     if let Some(extents) = &column.extents {
-        let elements = match rows.is_empty() {
+        let elements = match records.is_empty() {
             true => 0..0,
-            false => extents.range(rows.start).start..extents.range(rows.end - 1).end,
+            false => extents.range(records.start).start..extents.range(records.end - 1).end,
         };
         return values.get(elements).unwrap_or(&[]).to_vec();
     }
-    let mut filled = values[rows.clone()].to_vec();
+    let mut filled = values[records.clone()].to_vec();
     if column.present.is_none() {
         return filled;
     }
-    let Some(first) = rows.clone().find(|at| column.is_present(*at)) else { return filled };
+    let Some(first) = records.clone().find(|at| column.is_present(*at)) else { return filled };
     let mut last = values[first];
-    for (at, value) in rows.zip(filled.iter_mut()) {
+    for (at, value) in records.zip(filled.iter_mut()) {
         if column.is_present(at) {
             last = *value;
         } else {

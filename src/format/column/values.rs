@@ -10,12 +10,12 @@ use super::parts::Flags;
 use super::schema::Field;
 use super::value::{FieldType, Value};
 
-/// Where the arrays of a column's rows lie among its elements.
+/// Where the arrays of a column's records lie among its elements.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Extents {
-    /// The lengths of the free axes, row by row; zeros of a missing row.
+    /// The lengths of the free axes, record by record; zeros of a missing record.
     pub(super) free: Vec<u32>,
-    /// Where each row ends among the elements.
+    /// Where each record ends among the elements.
     pub(super) ends: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Extents {
     }
 }
 
-/// The values of one field over some rows.
+/// The values of one field over some records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     pub(super) ty: FieldType,
@@ -34,17 +34,17 @@ pub struct Column {
     pub(super) data: Data,
     /// Of arrays alone.
     pub(super) extents: Option<Extents>,
-    /// Which rows hold a value; `None` when all do.
+    /// Which records hold a value; `None` when all do.
     pub(super) present: Option<Flags>,
 }
 
 impl Column {
-    /// A column of no rows, with one value of type `ty` in each.
+    /// A column of no records, with one value of type `ty` in each.
     pub fn new(ty: FieldType) -> Self {
         Self::shaped(ty, &Shape::default())
     }
 
-    /// A column of no rows of values of `field`.
+    /// A column of no records of values of `field`.
     pub fn of(field: &Field) -> Self {
         Self::shaped(field.ty, &field.shape)
     }
@@ -54,7 +54,7 @@ impl Column {
         Self { ty, shape: shape.clone(), data: Data::new(ty), extents, present: None }
     }
 
-    /// A column of no rows of the same kind of values.
+    /// A column of no records of the same kind of values.
     pub fn empty(&self) -> Self {
         Self::shaped(self.ty, &self.shape)
     }
@@ -69,33 +69,33 @@ impl Column {
         &self.shape
     }
 
-    /// How many rows there are.
+    /// How many records there are.
     pub fn len(&self) -> usize {
         self.extents.as_ref().map_or_else(|| self.data.len(), |extents| extents.ends.len())
     }
 
-    /// Whether there is no row.
+    /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its values, missing rows included as zeros: look at [`Column::is_present`] as well. Of
-    /// arrays the elements of all rows, and none of missing ones.
+    /// Its values, missing records included as zeros: look at [`Column::is_present`] as well. Of
+    /// arrays the elements of all records, and none of missing ones.
     pub fn data(&self) -> &Data {
         &self.data
     }
 
-    /// Whether row `at` holds a value.
+    /// Whether record `at` holds a value.
     pub fn is_present(&self, at: usize) -> bool {
         at < self.len() && self.present.as_ref().is_none_or(|flags| flags.get(at))
     }
 
-    /// How many rows hold no value.
+    /// How many records hold no value.
     pub fn missing_count(&self) -> usize {
         self.present.as_ref().map_or(0, |flags| flags.len() - flags.count_set())
     }
 
-    /// The value of row `at`; missing beyond the end.
+    /// The value of record `at`; missing beyond the end.
     pub fn get(&self, at: usize) -> Value<'_> {
         if !self.is_present(at) {
             return Value::Missing;
@@ -116,11 +116,11 @@ impl Column {
         }
     }
 
-    /// Adds a row. Returns whether the value is of the column's type and axes, or missing; another
+    /// Adds a record. Returns whether the value is of the column's type and axes, or missing; another
     /// is not taken.
     #[must_use]
     pub fn push(&mut self, value: Value<'_>) -> bool {
-        let rows = self.len();
+        let records = self.len();
         if value.is_missing() {
             match &mut self.extents {
                 Some(extents) => {
@@ -129,7 +129,7 @@ impl Column {
                 }
                 None => self.data.push_nothing(1),
             }
-            self.present.get_or_insert_with(|| Flags::all_set(rows)).push(false);
+            self.present.get_or_insert_with(|| Flags::all_set(records)).push(false);
             return true;
         }
         let taken = match (value, &mut self.extents, &mut self.data) {
@@ -159,61 +159,62 @@ impl Column {
         taken
     }
 
-    /// Adds the rows `rows` of `other`, as far as it has them. Returns whether types and axes
+    /// Adds the records `records` of `other`, as far as it has them. Returns whether types and axes
     /// agree; nothing is taken where they do not.
     #[must_use]
-    pub fn extend(&mut self, other: &Self, rows: Range<usize>) -> bool {
+    pub fn extend(&mut self, other: &Self, records: Range<usize>) -> bool {
         if self.ty != other.ty || self.shape != other.shape {
             return false;
         }
-        let end = rows.end.min(other.len());
-        let rows = rows.start.min(end)..end;
+        let end = records.end.min(other.len());
+        let records = records.start.min(end)..end;
         let before = self.len();
         let elements = match (&mut self.extents, &other.extents) {
-            (Some(to), Some(from)) if !rows.is_empty() => {
+            (Some(to), Some(from)) if !records.is_empty() => {
                 let count = self.shape.free_count();
-                let free = from.free.get(rows.start * count..rows.end * count);
+                let free = from.free.get(records.start * count..records.end * count);
                 to.free.extend_from_slice(free.unwrap_or(&[]));
-                let elements = from.range(rows.start).start..from.range(rows.end - 1).end;
+                let elements = from.range(records.start).start..from.range(records.end - 1).end;
                 let base = self.data.len();
-                to.ends.extend(rows.clone().map(|at| base + from.range(at).end - elements.start));
+                to.ends
+                    .extend(records.clone().map(|at| base + from.range(at).end - elements.start));
                 elements
             }
-            _ => rows.clone(),
+            _ => records.clone(),
         };
         if !self.data.extend(&other.data, elements) {
             return false;
         }
         if self.present.is_some() || other.present.is_some() {
             let flags = self.present.get_or_insert_with(|| Flags::all_set(before));
-            rows.for_each(|at| flags.push(other.is_present(at)));
+            records.for_each(|at| flags.push(other.is_present(at)));
         }
         true
     }
 
-    /// The values of a column of single numbers of type `T`, where no row is missing.
+    /// The values of a column of single numbers of type `T`, where no record is missing.
     pub fn as_slice<T: Number>(&self) -> Option<&[T]> {
         let is_whole = self.extents.is_none() && self.missing_count() == 0;
         if is_whole { T::of_data(&self.data) } else { None }
     }
 
-    /// The elements of all arrays of type `T`, row after row, where no row is missing.
+    /// The elements of all arrays of type `T`, record after record, where no record is missing.
     pub fn elements<T: Number>(&self) -> Option<&[T]> {
         let is_whole = self.extents.is_some() && self.missing_count() == 0;
         if is_whole { T::of_data(&self.data) } else { None }
     }
 
-    /// The values of an `f64` column, where no row is missing.
+    /// The values of an `f64` column, where no record is missing.
     pub fn as_f64(&self) -> Option<&[f64]> {
         self.as_slice()
     }
 
-    /// The values of an `i64` column, where no row is missing.
+    /// The values of an `i64` column, where no record is missing.
     pub fn as_i64(&self) -> Option<&[i64]> {
         self.as_slice()
     }
 
-    /// The values of a `bool` column, where no row is missing.
+    /// The values of a `bool` column, where no record is missing.
     pub fn as_bool(&self) -> Option<&[bool]> {
         self.as_slice()
     }
@@ -234,7 +235,7 @@ mod tests {
     use super::super::axes::Axis;
     use super::*;
 
-    /// Do missing rows stay where they were put, the first one late, across word boundaries?
+    /// Do missing records stay where they were put, the first one late, across word boundaries?
     #[test]
     fn missing_rows_stay_missing() {
         let mut column = Column::new(FieldType::I64);
@@ -271,14 +272,14 @@ mod tests {
     fn arrays_keep_their_lengths() {
         let field = Field::new("x", FieldType::F32).axes([Axis::Free, Axis::Fixed(2)]).nullable();
         let mut column = Column::of(&field);
-        let rows = [[1.0f32, 2.0, 3.0, 4.0].as_slice(), &[], &[5.0, 6.0]];
-        let value = |at: usize| Value::Array(Array::new(&[rows[at].len() / 2, 2], rows[at]));
+        let records = [[1.0f32, 2.0, 3.0, 4.0].as_slice(), &[], &[5.0, 6.0]];
+        let value = |at: usize| Value::Array(Array::new(&[records[at].len() / 2, 2], records[at]));
         for at in 0..3 {
             assert!(column.push(value(at)));
             assert!(column.push(Value::Missing));
         }
         assert!(!column.push(Value::F32(1.0)));
-        assert!(!column.push(Value::Array(Array::new(&[2, 2], rows[2]))), "too few elements");
+        assert!(!column.push(Value::Array(Array::new(&[2, 2], records[2]))), "too few elements");
         assert!(!column.push(Value::Array(Array::new(&[1, 3], &[1.0f32; 3]))), "another axis");
         assert!(!column.push(Value::Array(Array::new(&[1, 2], &[1.0f64; 2]))), "another type");
         assert_eq!(column.len(), 6);

@@ -116,9 +116,9 @@ pub struct ChunkRow {
     /// The first of them.
     pub first: Sequence,
     /// How many of them count.
-    pub rows: u64,
+    pub records: u64,
     /// How many of them there are.
-    pub rows_written: u64,
+    pub records_written: u64,
     /// The first and last iteration.
     pub iterations: Option<(i64, i64)>,
     /// The bits of the first and last time, where the records have one.
@@ -134,7 +134,7 @@ impl Row for ChunkRow {
     const TABLE: Table = Table::Chunks;
     const VERSION: u8 = 1;
     fn excess(&self) -> Option<&'static str> {
-        exceeds(&[self.first.0, self.rows, self.rows_written, self.raw_len])
+        exceeds(&[self.first.0, self.records, self.records_written, self.raw_len])
     }
     fn edges(&self, to: &mut dyn FnMut(ObjectId)) {
         to(self.object);

@@ -56,7 +56,7 @@ mod vfs_sim {
 
 mod format_column {
     pub use sealstone::format::column::{
-        Array, Axis, BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_ROWS_MAX, Blob, BlockCodec,
+        Array, Axis, BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_RECORDS_MAX, Blob, BlockCodec,
         BlockInfo, CHUNK_RAW_BYTES_MAX, Chunk, ChunkBuilder, Column, ColumnId, Data, END_MAGIC,
         Elements, EncodedChunk, FIELD_NAME_BYTES_MAX, FIELDS_MAX, FOOTER_LAYOUT, Field, FieldType,
         Flags, HEADER_LAYOUT, HEADER_LEN, MAGIC, Number, OpaqueType, RANK_MAX, ReadRange, Schema,
