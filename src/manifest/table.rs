@@ -119,6 +119,8 @@ tables! {
     ParameterOrder = 36, "parameter_order";
     /// Groups that batches come to, by key. Follows from the groups' rows.
     OpenGroups = 37, "open_groups";
+    /// Hand-offs by stage, whether they are decided, and output. Follows from the hand-offs' rows.
+    HandoffOrder = 38, "handoff_order";
 }
 
 impl Table {
@@ -141,6 +143,7 @@ impl Table {
                 | Table::Condemned
                 | Table::ParameterOrder
                 | Table::OpenGroups
+                | Table::HandoffOrder
         )
     }
 

@@ -12,8 +12,8 @@ use super::key::{CountersKey, EdgeKey, Key};
 use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
 use super::row::{Row, place_of, to_value};
 use super::rows::{
-    CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, OpenGroupRow, OwnerEnd, OwnerRow,
-    ParameterOrderRow,
+    CondemnedRow, CountersRow, DigestRow, EdgeRow, FileObjectRow, HandoffOrderRow, OpenGroupRow,
+    OwnerEnd, OwnerRow, ParameterOrderRow,
 };
 use super::settle::Unsettled;
 use super::table::Table;
@@ -169,6 +169,7 @@ impl<'t> Write<'t> {
                 Table::Condemned => to_value(index, &CondemnedRow)?,
                 Table::ParameterOrder => to_value(index, &ParameterOrderRow)?,
                 Table::OpenGroups => to_value(index, &OpenGroupRow)?,
+                Table::HandoffOrder => to_value(index, &HandoffOrderRow)?,
                 other => {
                     let cause = "no row of this table follows from others";
                     return Err(Error::invalid("write", other.name(), cause));

@@ -42,7 +42,7 @@ pub use recordings::{
 };
 pub use snapshots::SnapshotRow;
 pub use staging::{
-    GroupRow, GroupState, HandoffRow, HandoffState, OpenGroupKey, OpenGroupRow, OutputRow, PartRow,
-    ProducerKey, ProducerRow, QuarantineRow, StageRow,
+    GroupRow, GroupState, HandoffOrderKey, HandoffOrderRow, HandoffRow, HandoffState, OpenGroupKey,
+    OpenGroupRow, OutputRow, PartRow, ProducerKey, ProducerRow, QuarantineRow, StageRow,
 };
 pub use store::{ClaimKind, ClaimRow, CountersRow, MetaRow, OwnerEnd, OwnerRow, ReceiptRow};

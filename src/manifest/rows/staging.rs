@@ -337,6 +337,65 @@ impl Row for HandoffRow {
             to(self.object);
         }
     }
+    fn derived(&self, key: &Self::Key, to: &mut dyn FnMut(Table, Vec<u8>)) {
+        let is_decided = self.state != HandoffState::Prepared;
+        let (stage, output) = (self.stage, self.output);
+        let order = HandoffOrderKey { stage, is_decided, output, handoff: *key };
+        to(Table::HandoffOrder, order.to_bytes());
+    }
+}
+
+/// Finds the hand-offs of a stage that are not decided, and those of an output, in a range of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandoffOrderKey {
+    /// Whose.
+    pub stage: StageId,
+    /// Whether it is done or rolled back.
+    pub is_decided: bool,
+    /// Of which output.
+    pub output: OutputId,
+    /// Which.
+    pub handoff: HandoffId,
+}
+
+impl Key for HandoffOrderKey {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.stage.to_bytes();
+        bytes.push(u8::from(self.is_decided));
+        bytes.extend_from_slice(&self.output.0.to_be_bytes());
+        bytes.extend_from_slice(&self.handoff.to_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let parts = bytes.split_first_chunk::<8>().and_then(|(stage, rest)| {
+            let (decided, rest) = rest.split_first()?;
+            let is_decided = match decided {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
+            let (output, handoff) = rest.split_first_chunk::<8>()?;
+            Some(Self {
+                stage: StageId(u64::from_be_bytes(*stage)),
+                is_decided,
+                output: OutputId(u64::from_be_bytes(*output)),
+                handoff: HandoffId(u64::from_be_bytes(handoff.try_into().ok()?)),
+            })
+        });
+        parts.ok_or_else(|| misfit("stage, decision, output and hand-off", bytes))
+    }
+}
+
+/// An entry of that index. All of it is in the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffOrderRow;
+
+impl Row for HandoffOrderRow {
+    type Key = HandoffOrderKey;
+    const TABLE: Table = Table::HandoffOrder;
+    const VERSION: u8 = 1;
+    fn edges(&self, _to: &mut dyn FnMut(ObjectId)) {}
 }
 
 fn misfit(what: &str, bytes: &[u8]) -> Error {
@@ -359,5 +418,16 @@ mod tests {
         let bytes = open.to_bytes();
         assert!((0..bytes.len()).all(|len| OpenGroupKey::from_bytes(&bytes[..len]).is_err()));
         assert!(OpenGroupKey::from_bytes(&[0xff; 40]).is_err());
+        let order = HandoffOrderKey {
+            stage: StageId(1),
+            is_decided: true,
+            output: OutputId(2),
+            handoff: HandoffId(3),
+        };
+        let mut bytes = order.to_bytes();
+        assert_eq!(HandoffOrderKey::from_bytes(&bytes).unwrap(), order);
+        assert!((0..bytes.len()).all(|len| HandoffOrderKey::from_bytes(&bytes[..len]).is_err()));
+        bytes[8] = 2;
+        assert!(HandoffOrderKey::from_bytes(&bytes).is_err());
     }
 }
