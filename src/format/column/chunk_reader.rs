@@ -9,7 +9,7 @@ use super::block::{BLOCK_RAW_BYTES, CHUNK_RAW_BYTES_MAX, memory_len};
 use super::block_decode::{self, Said};
 use super::chunk::{BlockRow, END_MAGIC, Footer, HEADER_LEN, MAGIC, TRAILER_LEN, VERSION};
 use super::coding::{BlockCodec, Coding};
-use super::schema::Schema;
+use super::schema::{Field, Schema};
 use super::value::FieldType;
 use super::values::Column;
 use crate::codec;
@@ -156,15 +156,8 @@ impl Chunk {
             let inside = block.offset >= free_from && end.is_some_and(|end| end <= content_end);
             free_from = end.unwrap_or(content_end);
             let of = (block.column as usize).checked_sub(of_records);
-            let (records, raw) = (u64::from(block.records), u64::from(block.raw_len));
-            let in_memory = match of.and_then(|at| schema.fields().get(at)) {
-                Some(field) => {
-                    let flags = if block.missing > 0 { records.div_ceil(8) } else { 0 };
-                    memory_len(field.ty, &field.shape, records, raw.saturating_sub(flags))
-                }
-                None => raw,
-            };
-            raw_len = raw_len.saturating_add(in_memory.max(raw).max(8 * records));
+            let field = of.and_then(|at| schema.fields().get(at));
+            raw_len = raw_len.saturating_add(demand(&block, field));
             if raw_len > CHUNK_RAW_BYTES_MAX {
                 return wrong(format!("its blocks are longer than {CHUNK_RAW_BYTES_MAX} bytes"));
             }
@@ -444,6 +437,16 @@ fn times_of(bits: Option<(u64, u64)>) -> Option<(f64, f64)> {
     let (first, last) = bits?;
     let (first, last) = (f64::from_bits(first), f64::from_bits(last));
     (first.is_finite() && last.is_finite() && first <= last).then_some((first, last))
+}
+
+/// What a block of `field`, or of iterations or times, takes of the bound of a chunk.
+fn demand(block: &BlockRow, field: Option<&Field>) -> u64 {
+    let (records, raw) = (u64::from(block.records), u64::from(block.raw_len));
+    let in_memory = field.map_or(raw, |field| {
+        let flags = if block.missing > 0 { records.div_ceil(8) } else { 0 };
+        memory_len(field.ty, &field.shape, records, raw.saturating_sub(flags))
+    });
+    in_memory.max(raw).max(8 * records)
 }
 
 fn info(column: ColumnId, row: &BlockRow) -> Option<BlockInfo> {
