@@ -94,6 +94,10 @@ protections! {
     CheckpointFallBack = "checkpoint_fall_back",
     HistoryBeforeComplete = "history_before_complete",
     DroppedAtCursor = "dropped_at_cursor",
+    TakenOnce = "taken_once",
+    ClaimExclusive = "claim_exclusive",
+    ViewOneSnapshot = "view_one_snapshot",
+    PinHolds = "pin_holds",
 }
 
 #[cfg(feature = "sim")]

@@ -83,6 +83,10 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::DroppedAtCursor,
         Protection::ObservationWhole,
         Protection::EarlierSettled,
+        Protection::TakenOnce,
+        Protection::ClaimExclusive,
+        Protection::ViewOneSnapshot,
+        Protection::PinHolds,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

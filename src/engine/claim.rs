@@ -37,6 +37,16 @@ pub struct ClaimHeld {
 }
 
 impl Claim {
+    /// The guard of a claim whose row was committed.
+    pub(super) fn held(store: &Store, resource: ResourceKey, taken: CommitSeq) -> Self {
+        Self { store: store.clone(), resource, taken, is_held: true }
+    }
+
+    /// What it is on.
+    pub fn resource(&self) -> &ResourceKey {
+        &self.resource
+    }
+
     /// Releases inside a transaction, so that a right and what it protected end together.
     ///
     /// # Errors
@@ -108,8 +118,7 @@ impl Store {
             let Some(held) = w.get::<ClaimRow>(resource)? else { return w.put(resource, &row) };
             Err(held_by(w, "claim", resource, &held)?)
         })?;
-        let (resource, taken) = (resource.clone(), committed.commit);
-        Ok(Claim { store: self.clone(), resource, taken, is_held: true })
+        Ok(Claim::held(self, resource.clone(), committed.commit))
     }
 
     /// Claims `resource` in the transaction that makes `change`: both stand, or neither does. A
@@ -146,8 +155,7 @@ impl Store {
             });
             match (tried, holder.get()) {
                 (Ok(committed), _) => {
-                    let (resource, taken) = (resource.clone(), committed.commit);
-                    let claim = Claim { store: self.clone(), resource, taken, is_held: true };
+                    let claim = Claim::held(self, resource.clone(), committed.commit);
                     return Ok((committed.value, claim));
                 }
                 (Err(e), Some(owner)) if owner != me.owner && !asked.contains(&owner) => {

@@ -212,7 +212,7 @@ impl Store {
     /// Bulk path: before a chunk is published, what was accepted up to its last record and belongs to
     /// other streams is durable in the journal: no observation is ever half there, or there without an
     /// earlier one.
-    fn settle_mixed_frames(&self, bounds: &BTreeMap<StreamId, Sequence>) -> Result<()> {
+    pub(super) fn settle_mixed_frames(&self, bounds: &BTreeMap<StreamId, Sequence>) -> Result<()> {
         let writer = self.writer("seal")?;
         if !Protection::EarlierSettled.is_on() {
             return Ok(());
@@ -420,13 +420,26 @@ fn write_chunk(
 
 impl Store {
     /// After the commit: the ends move, waiters of covered frames are told, journals may go.
-    fn sealed(&self, chunks: &[Planned], mut streams: MutexGuard<'_, Streams>) -> Result<()> {
+    fn sealed(&self, chunks: &[Planned], streams: MutexGuard<'_, Streams>) -> Result<()> {
+        let ends: Vec<_> = chunks
+            .iter()
+            .map(|c| (c.stream, c.generation, Sequence(c.first.0 + c.records)))
+            .collect();
+        self.moved_up(&ends, streams)
+    }
+
+    /// As [`Store::sealed`], of streams whose records up to a sequence are in rows now.
+    pub(super) fn moved_up(
+        &self,
+        ends: &[(StreamId, Generation, Sequence)],
+        mut streams: MutexGuard<'_, Streams>,
+    ) -> Result<()> {
         let writer = self.writer("publish")?;
-        for c in chunks {
-            if let Some(end) = streams.get_mut(c.stream)
-                && end.generation == c.generation
+        for (stream, generation, upto) in ends {
+            if let Some(end) = streams.get_mut(*stream)
+                && end.generation == *generation
             {
-                end.sealed(Sequence(c.first.0 + c.records));
+                end.sealed(*upto);
             }
         }
         writer.journal.settle(&|stream| streams.sealed_upto(stream));

@@ -20,13 +20,13 @@ use crate::error::Result;
 use crate::format::layout;
 use crate::ids::{ObjectId, UniqueId};
 use crate::manifest::{ObjectRow, Reading};
-use crate::sealed::{self, Builder, Built, Extent, Label, Referrer};
+use crate::sealed::{self, Builder, Built, Extent, Label, Reader, Referrer};
 
 /// A row as a label tells it: table, key, value.
 pub(crate) type RowText = (u8, Vec<u8>, Vec<u8>);
 
 /// What takes the pieces of a content.
-pub(super) type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+pub(crate) type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// Contents of one set that are small enough for the manifest go there as long as they take together no
 /// more than so many of the longest.
@@ -84,6 +84,8 @@ pub(crate) struct SealedSet {
     pub(super) files: Vec<Built>,
     /// Files that a committed row names now.
     pub(super) committed: BTreeSet<usize>,
+    /// Files that were read back.
+    pub(super) readers: Mutex<BTreeMap<usize, Arc<Reader>>>,
 }
 
 impl SealedSet {
@@ -106,6 +108,7 @@ impl SealedSet {
             digests,
             files: Vec::new(),
             committed: BTreeSet::new(),
+            readers: Mutex::default(),
         };
         let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
         for index in 0..set.contents.len() {
@@ -144,6 +147,7 @@ impl SealedSet {
             digests: Vec::new(),
             files: Vec::new(),
             committed: BTreeSet::new(),
+            readers: Mutex::default(),
         };
         let (mut builder, unique) = set.begin()?;
         let (mut hasher, mut len) = (Hasher::default(), 0u64);

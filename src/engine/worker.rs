@@ -205,6 +205,76 @@ fn in_order<T: Send>(
     })
 }
 
+impl Store {
+    /// Does `work` for each number below `count`, at most `threads` at once, and hands the results on as
+    /// they come, errors too; where the store may run no threads one after the other, here. A panic is
+    /// an error of that one.
+    pub(crate) fn at_once<T: Send>(
+        &self,
+        threads: usize,
+        count: u64,
+        work: &(dyn Fn(u64) -> Result<T> + Sync),
+        take: &mut dyn FnMut(u64, Result<T>),
+    ) {
+        let surely = |at| {
+            catch_unwind(AssertUnwindSafe(|| work(at))).unwrap_or_else(|_| {
+                let cause = "a panic interrupted it; nothing of it was kept";
+                Err(Error::new(ErrorKind::CallerPanicked, "work", format!("number {at}"), cause))
+            })
+        };
+        let threads = threads.min(usize::try_from(count).unwrap_or(threads));
+        if threads < 2 || !self.core().limits.background {
+            return (0..count).for_each(|at| take(at, surely(at)));
+        }
+        at_once(threads, count, &surely, take);
+    }
+}
+
+fn at_once<T: Send>(
+    threads: usize,
+    count: u64,
+    work: &(dyn Fn(u64) -> Result<T> + Sync),
+    take: &mut dyn FnMut(u64, Result<T>),
+) {
+    let line = Line { next: 0, taken: 0, done: BTreeMap::new(), is_over: false };
+    let (line, changed) = (Mutex::new(line), Condvar::new());
+    let turns = || {
+        loop {
+            let mut now = line.lock();
+            if now.is_over || now.next >= count {
+                return;
+            }
+            let at = now.next;
+            now.next += 1;
+            drop(now);
+            let done = work(at);
+            line.lock().done.insert(at, done);
+            changed.notify_all();
+        }
+    };
+    thread::scope(|scope| {
+        let _enough = Enough(&line, &changed);
+        let start = |_: &usize| {
+            let builder = thread::Builder::new().name("sealstone-work".to_owned());
+            builder.stack_size(STACK_BYTES).spawn_scoped(scope, turns).is_ok()
+        };
+        if (0..threads).take_while(start).count() == 0 {
+            turns();
+        }
+        for _ in 0..count {
+            let mut now = line.lock();
+            let (at, done) = loop {
+                match now.done.pop_first() {
+                    Some(done) => break done,
+                    None => changed.wait(&mut now),
+                }
+            };
+            drop(now);
+            take(at, done);
+        }
+    });
+}
+
 impl Signal {
     /// Tells the thread something; returns whether it is over.
     fn tell(&self, what: impl FnOnce(&mut Told)) -> bool {
@@ -360,6 +430,47 @@ mod tests {
         assert_eq!(ended.unwrap_err().kind(), ErrorKind::Halted);
         let full = |_| Err(Error::invalid("read", "taker", "enough"));
         assert!(in_order(2, 1_000_000_000, &|at| Ok(at), &mut { full }).is_err());
+    }
+
+    /// Is each piece of work done once and handed on, few at a time, whatever becomes of others?
+    #[test]
+    fn stg22_work_at_once_is_bounded_and_each_has_its_own_end() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let (busy, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let work = |at: u64| {
+            most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(1));
+            busy.fetch_sub(1, Ordering::SeqCst);
+            match at {
+                7 => Err(Error::invalid("work", "here", "no")),
+                at => Ok(at * 2),
+            }
+        };
+        let mut ends = BTreeMap::new();
+        at_once(3, 100, &work, &mut |at, done| {
+            let done = done.map_err(|e| e.kind());
+            assert!(ends.insert(at, done).is_none());
+        });
+        assert_eq!(ends.len(), 100);
+        let is_right = |(at, done): (&u64, &std::result::Result<u64, ErrorKind>)| match at {
+            7 => *done == Err(ErrorKind::Invalid),
+            at => *done == Ok(at * 2),
+        };
+        assert!(ends.iter().all(is_right));
+        assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits { ballast_bytes: 0, ..Limits::default() };
+        let store = Store::options().limits(limits).create(dir.path().join("s")).unwrap();
+        for threads in [1, 4] {
+            let mut panics = 0;
+            let work = |at: u64| if at % 2 == 0 { panic!("at {at}") } else { Ok(()) };
+            store.at_once(threads, 10, &work, &mut |at, done| {
+                let panicked = done.is_err_and(|e| e.kind() == ErrorKind::CallerPanicked);
+                assert_eq!(panicked, at % 2 == 0);
+                panics += u64::from(panicked);
+            });
+            assert_eq!(panics, 5);
+        }
     }
 
     /// Does a thread that ended go on promising that it will look?
