@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use sealstone::engine::Options;
 use sealstone::protection::{Protection, switch_off};
-use sealstone::recording::{Field, FieldType, Level, NewRecording, RecordingStatus, Schema, Value};
+use sealstone::recording::{
+    Field, FieldType, Level, NewRecord, NewRecording, Recorder, RecordingStatus, Schema, Value,
+};
 use sealstone::vfs::Disk;
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SimDisk, SyncFailure};
 use sealstone::{Limits, Store};
@@ -95,6 +97,84 @@ fn rec17_an_observation_is_whole_after_a_crash_and_the_mutant_is_caught() {
     let _off = switch_off(Protection::ObservationWhole);
     let (_, broken) = cut_observations(31, 20, true);
     assert!(broken > 0, "observations in parts were not noticed");
+}
+
+/// What is accepted and waits for nobody when the chunk of stream "a" is full.
+#[derive(Debug, Clone, Copy)]
+enum Unwritten {
+    /// The other half of an observation that is in that chunk.
+    Half,
+    /// An earlier observation, of another stream.
+    Earlier,
+}
+
+impl Unwritten {
+    fn accept(self, run: &Recorder) {
+        let record = |stream, iteration| NewRecord {
+            stream,
+            iteration,
+            time: None,
+            values: &[Value::Bytes(b"one")],
+        };
+        match self {
+            Self::Half => run.append_all(&[record(0, 0), record(1, 0)]).unwrap(),
+            Self::Earlier => run.append_all(&[record(1, 0)]).unwrap(),
+        };
+        // The last one finds the chunk full.
+        for iteration in 1..=3 {
+            run.append_all(&[record(0, iteration)]).unwrap();
+        }
+    }
+
+    /// Whether an image holds what no order of the records explains.
+    fn is_broken(self, a: &[i64], b: &[i64]) -> bool {
+        match self {
+            Self::Half => a.contains(&0) != b.contains(&0),
+            Self::Earlier => !a.is_empty() && b.is_empty(),
+        }
+    }
+}
+
+/// Fills a chunk of one stream while `unwritten` is only in memory, and looks at images of every
+/// moment: how many showed the chunk, and how many it without what came before.
+fn cut_full_chunk(unwritten: Unwritten) -> (u64, u64) {
+    let disk = sim(34);
+    let store = on(&disk).create(PATH).unwrap();
+    let run = draft(&store).chunk_records(2).start().unwrap();
+    disk.restart_log();
+    unwritten.accept(&run);
+    let (mut shown, mut broken, mut rng) = (0, 0, Rng::new(34));
+    let log = disk.events();
+    for profile in Profile::ALL {
+        let mut cursor = log.cursor(profile);
+        loop {
+            for image in cursor.images(&mut rng, 2) {
+                let disk = image.disk();
+                let store = on(&disk).open(PATH).unwrap();
+                let (a, b) = (iterations(&store, "a"), iterations(&store, "b"));
+                shown += u64::from(a.len() >= 2);
+                broken += u64::from(unwritten.is_broken(&a, &b));
+                disk.kill();
+            }
+            if cursor.advance().is_none() {
+                break;
+            }
+        }
+    }
+    (shown, broken)
+}
+
+/// G2: may the power leave a chunk that filled before anybody waited, without the other half of one
+/// of its observations, or without an earlier one of another stream?
+#[test]
+fn g2_rec17_a_chunk_never_outlives_what_came_before_it_and_the_mutant_is_caught() {
+    for unwritten in [Unwritten::Half, Unwritten::Earlier] {
+        let (shown, broken) = cut_full_chunk(unwritten);
+        assert!(shown > 0 && broken == 0, "{unwritten:?}: {broken} broken, {shown} with the chunk");
+        let _off = switch_off(Protection::EarlierSettled);
+        let (_, broken) = cut_full_chunk(unwritten);
+        assert!(broken > 0, "{unwritten:?}: a chunk alone was not noticed");
+    }
 }
 
 /// Is the running recording durable once a start has returned, and can a killed start be repeated

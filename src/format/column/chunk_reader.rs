@@ -176,16 +176,8 @@ impl Chunk {
             of_column.push(block);
         }
         let columns = schema.fields().len() + of_records;
-        for number in 0..columns {
-            let last = u32::try_from(number).ok().and_then(|n| blocks.get(&n)?.last().copied());
-            let records = last.map_or(0, |block| block.first_record + u64::from(block.records));
-            if records != footer.records {
-                let cause = format!("column {number} has {records} of {}", footer.records);
-                return wrong(format!("{cause} records"));
-            }
-        }
-        if blocks.len() != columns {
-            return wrong("blocks of a column that the schema lacks".into());
+        if let Err(cause) = check_columns(&blocks, columns, footer.records) {
+            return wrong(cause);
         }
         Ok(Self {
             place,
@@ -433,6 +425,25 @@ fn runs(blocks: &[BlockRow]) -> impl Iterator<Item = &[BlockRow]> {
 }
 
 /// Both times, where they are numbers in order.
+/// Whether each of `columns` columns has a block for each of `records` records, and there is no other.
+fn check_columns(
+    blocks: &HashMap<u32, Vec<BlockRow>>,
+    columns: usize,
+    records: u64,
+) -> std::result::Result<(), String> {
+    for number in 0..columns {
+        let last = u32::try_from(number).ok().and_then(|n| blocks.get(&n)?.last().copied());
+        let held = last.map_or(0, |block| block.first_record + u64::from(block.records));
+        if held != records {
+            return Err(format!("column {number} has {held} of {records} records"));
+        }
+    }
+    if blocks.len() != columns {
+        return Err("blocks of a column that the schema lacks".into());
+    }
+    Ok(())
+}
+
 fn times_of(bits: Option<(u64, u64)>) -> Option<(f64, f64)> {
     let (first, last) = bits?;
     let (first, last) = (f64::from_bits(first), f64::from_bits(last));

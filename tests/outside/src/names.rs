@@ -25,9 +25,10 @@ mod error {
 
 mod ids {
     pub use sealstone::ids::{
-        CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, LeaseId,
-        NameGeneration, ObjectId, Ordinal, OwnerId, ReceiptId, RecordingId, Sequence, StoreId,
-        StreamId, UniqueId, unix_millis,
+        CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, GroupId,
+        HandoffId, LeaseId, NameGeneration, ObjectId, Ordinal, OutputId, OwnerId, PartId,
+        QuarantineId, ReceiptId, RecordingId, Sequence, StageId, StoreId, StreamId, UniqueId,
+        unix_millis,
     };
 }
 
@@ -56,7 +57,7 @@ mod vfs_sim {
 
 mod format_column {
     pub use sealstone::format::column::{
-        Array, Axis, BLOCK_RAW_BYTES, BLOCK_ROW_LAYOUT, BLOCK_RECORDS_MAX, Blob, BlockCodec,
+        Array, Axis, BLOCK_RAW_BYTES, BLOCK_RECORDS_MAX, BLOCK_ROW_LAYOUT, Blob, BlockCodec,
         BlockInfo, CHUNK_RAW_BYTES_MAX, Chunk, ChunkBuilder, Column, ColumnId, Data, END_MAGIC,
         Elements, EncodedChunk, FIELD_NAME_BYTES_MAX, FIELDS_MAX, FOOTER_LAYOUT, Field, FieldType,
         Flags, HEADER_LAYOUT, HEADER_LEN, MAGIC, Number, OpaqueType, RANK_MAX, ReadRange, Schema,
@@ -146,18 +147,20 @@ mod journal {
 
 mod manifest {
     pub use sealstone::manifest::{
-        Birth, BodyDisk, BodyRow, Books, CHANGED_ROWS_DUE, ChangeLoad, CheckIntegrity, CheckpointRow, ChunkRow, ClaimKind,
-        ClaimRow, Committed, Compacted, CondemnedRow, CountersKey, CountersRow, Cursor, Cut,
-        DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow, EventForm, EventRow, FEATURES_READ,
-        FEATURES_WRITE, FORMAT, FileObjectRow, FileRow, FileState, FrameRow, HistoryKey,
+        Birth, BodyDisk, BodyRow, Books, CHANGED_ROWS_DUE, ChangeLoad, CheckIntegrity,
+        CheckpointRow, ChunkRow, ClaimKind, ClaimRow, Committed, Compacted, CondemnedRow,
+        CountersKey, CountersRow, Cursor, Cut, DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow,
+        EventForm, EventRow, FEATURES_READ, FEATURES_WRITE, FORMAT, FileObjectRow, FileRow,
+        FileState, FrameRow, GroupRow, GroupState, HandoffRow, HandoffState, HistoryKey,
         HistoryRow, InlineRow, JournalRow, JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey,
-        NameRow, Namespace, Newborn, ObjectRow, Open, OwnerEnd, OwnerRow, PageRow, ParameterKey,
-        ParameterOrderKey, ParameterOrderRow, ParameterRow, Pass, PassRow, Place, Raw, Reading,
-        ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row, RowKey,
-        Settled, Snapshot, SnapshotRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table,
-        ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
-        read_head, read_whole_head, replace_head, row_value, switch, to_value, write_head,
-        write_head_by,
+        NameRow, Namespace, Newborn, ObjectRow, Open, OpenGroupKey, OpenGroupRow, OutputRow,
+        OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey, ParameterOrderRow,
+        ParameterRow, PartRow, Pass, PassRow, Place, ProducerKey, ProducerRow, QuarantineRow, Raw,
+        Reading, ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row,
+        RowKey, Settled, Snapshot, SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow,
+        TURN_MILLIS_MAX, Table, ValueForm, Waits, Witness, Write, edges_of_value, from_value,
+        lock_file, lock_out, read_head, read_whole_head, replace_head, row_value, switch, to_value,
+        write_head, write_head_by,
     };
 }
 
