@@ -9,6 +9,7 @@ use super::ballast::Ballast;
 use super::bell::Bell;
 use super::condition::{Attempt, Condition};
 use super::enter::WriteAccess;
+use super::pin::Pins;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::head::Head;
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) own_lock: Option<(PathBuf, Identity)>,
     /// Wakes who follows in this process.
     pub(crate) bell: Bell,
+    /// What readers of this process need of files that may go.
+    pub(crate) pins: Pins,
 }
 
 impl Core {

@@ -125,15 +125,40 @@ fn file_of(snapshot: &Snapshot, object: ObjectId, row: &ObjectRow) -> Result<Opt
     }
 }
 
-fn read_part(
+/// Where the bytes of an object were when they were kept.
+pub(super) enum KeptAt<'a> {
+    File(FileId, &'a FileRow),
+    Inline(&'a [u8]),
+}
+
+/// Bytes `range` of an object whose rows were kept: they may be gone by now.
+pub(super) fn fetch_kept(
     core: &Core,
     cache: &FileCache,
-    snapshot: &Snapshot,
     object: ObjectId,
     row: &ObjectRow,
-    part: &Part,
+    at: &KeptAt<'_>,
+    range: &Range<u64>,
 ) -> Result<Vec<u8>> {
-    if let Part::Range(range) | Part::SelfChecked(range) = part
+    check_plain(object, row, Some(range))?;
+    match (at, row.place) {
+        (KeptAt::File(file, file_row), Place::Extent { offset, .. }) => {
+            let reader = cache.get(core, *file, file_row).map_err(missing)?;
+            reader.read_range(offset, row.stored_len, range.clone())
+        }
+        (KeptAt::Inline(bytes), _) => {
+            let held = bytes.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec);
+            held.ok_or_else(|| Error::damage("fetch", place(object), "its inline row is too short"))
+        }
+        (KeptAt::File(..), Place::Inline) => {
+            Err(Error::damage("fetch", place(object), "its row has no place in a file"))
+        }
+    }
+}
+
+/// What must be so of a row and of the range that is asked for.
+fn check_plain(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) -> Result<()> {
+    if let Some(range) = range
         && (range.start > range.end || range.end > row.len)
     {
         let cause = format!("bytes {}..{} of {} were asked for", range.start, range.end, row.len);
@@ -146,6 +171,22 @@ fn read_part(
     if row.stored_len != row.len {
         return Err(Error::damage("fetch", place(object), "it is stored raw in another length"));
     }
+    Ok(())
+}
+
+fn read_part(
+    core: &Core,
+    cache: &FileCache,
+    snapshot: &Snapshot,
+    object: ObjectId,
+    row: &ObjectRow,
+    part: &Part,
+) -> Result<Vec<u8>> {
+    let range = match part {
+        Part::Whole => None,
+        Part::Range(range) | Part::SelfChecked(range) => Some(range),
+    };
+    check_plain(object, row, range)?;
     match row.place {
         Place::Inline => {
             let Some(inline) = snapshot.get::<InlineRow>(&object)? else {

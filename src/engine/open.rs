@@ -429,6 +429,7 @@ fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Resul
         access: options.access,
         own_lock: None,
         bell: Default::default(),
+        pins: Default::default(),
     })
 }
 

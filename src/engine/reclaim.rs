@@ -57,7 +57,8 @@ pub struct Reclaimed {
     pub orphan_bytes: u64,
     /// Whether the budget ended before the work.
     pub is_more_left: bool,
-    /// Whether condemned files were left because a backup is being made: call again.
+    /// Whether condemned files were left because a backup is being made, or a view of this process reads
+    /// them: call again.
     pub is_held: bool,
     /// Nothing was given back: the store was salvaged, not all of it came back, and nobody released it
     /// yet ([`Store::release_salvaged`]).
@@ -159,7 +160,14 @@ fn unlink_condemned(
         done.is_more_left = true;
         files.truncate(at_most as usize);
     }
-    let unlinking = files_in(core, FileState::Unlinking, u64::MAX)?;
+    let mut unlinking = files_in(core, FileState::Unlinking, u64::MAX)?;
+    // What is condemned now no later snapshot names: who pins a file afterwards does not need it.
+    let found = files.len() + unlinking.len();
+    files.retain(|(id, _)| core.pins.allow(*id));
+    unlinking.retain(|(id, _)| core.pins.allow(*id));
+    if files.len() + unlinking.len() < found {
+        (done.is_held, done.is_more_left) = (true, true);
+    }
     if files.is_empty() && unlinking.is_empty() {
         return Ok(());
     }

@@ -39,7 +39,7 @@ impl StreamView {
 }
 
 /// How often rows may move under a reader before it gives up.
-const TRIES_MAX: usize = 64;
+pub(super) const TRIES_MAX: usize = 64;
 
 impl Store {
     /// One stream, chunks and unsealed tail, at one instant. A reading store shows what is
