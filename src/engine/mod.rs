@@ -44,6 +44,7 @@ mod health;
 mod hold;
 mod info;
 mod journals;
+mod kept;
 mod label_rows;
 mod left;
 mod merge;

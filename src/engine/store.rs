@@ -11,6 +11,7 @@ use super::condition::Outcome;
 use super::core::Core;
 use super::fetch::{self, FileCache};
 use super::journals::Adopted;
+use super::kept::Kept;
 use super::left::Left;
 use super::options::Options;
 use super::owner::OwnLock;
@@ -38,6 +39,7 @@ pub(super) struct Inner {
     pub(super) core: Arc<Core>,
     pub(super) files: FileCache,
     pub(super) writer: Option<Writer>,
+    pub(super) kept: Kept,
 }
 
 /// What only the writing opening has.

@@ -10,6 +10,7 @@
 //!   shape      what a serde type asks for, as a fingerprint
 //!   snapshot   the manifest's rows, all or what changed, for salvage
 //!   column     a chunk of typed records, column-wise
+//!   staged     a batch of a stage, and a part of a group
 //! ```
 //!
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
@@ -25,4 +26,5 @@ pub mod row;
 pub mod sealed;
 pub mod shape;
 pub mod snapshot;
+pub mod staged;
 pub mod trailer;

@@ -59,6 +59,8 @@ steps! {
     ClaimCommit = "claim.commit",
     LeaseCommit = "lease.commit",
     StateCommit = "state.commit",
+    StageCommit = "stage.commit",
+    StageSeal = "stage.seal",
     RetireCommit = "retire.commit",
     ReclaimMark = "reclaim.mark",
     ReclaimUnlink = "reclaim.unlink",

@@ -31,6 +31,9 @@ const LAYOUTS: &[(&str, Layout)] = layouts![
     trailer::TRAILER_LAYOUT,
     label::LABEL_END_LAYOUT,
     snapshot::SNAPSHOT_HEADER_LAYOUT,
+    staged::BATCH_LAYOUT,
+    staged::PART_HEADER_LAYOUT,
+    staged::PART_FRAME_LAYOUT,
     column::HEADER_LAYOUT,
     column::TRAILER_LAYOUT,
 ];

@@ -171,6 +171,16 @@ mod sealed {
     };
 }
 
+mod format_staged {
+    pub use sealstone::format::staged::{
+        BATCH_HEAD_BYTES, BATCH_HEAD_BYTES_MAX, BATCH_KEY_BYTES_MAX, BATCH_LAYOUT, BatchHead,
+        Content, Form, PART_BYTES_MAX, PART_FRAME_BYTES, PART_FRAME_LAYOUT, PART_HEADER_BYTES,
+        PART_HEADER_LAYOUT, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, PartBuilder, PartEnd,
+        PartFrame, PartHeader, PartScan, ProducerMark, decode_batch, decode_head, encode_batch,
+        fingerprint, scan_part,
+    };
+}
+
 mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Branch, Budget,
@@ -215,6 +225,14 @@ mod state {
     pub use sealstone::state::{
         BATCH_BYTES_MAX, BATCH_CHANGES_MAX, Batch, Changed, CommitSeq, Entry, Found, Listing,
         NAME_BYTES_MAX, NameGeneration, Present, State, VALUE_BYTES_MAX,
+    };
+}
+
+mod staging {
+    pub use sealstone::staging::{
+        Appended, Batch, Flushed, Form, GroupId, GroupView, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key,
+        KeyPart, KeyShape, KeyType, Level, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Produced, Ready,
+        STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageId, Ticket,
     };
 }
 
