@@ -10,7 +10,7 @@ use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, Edge, FileRow, FileState, HistoryKey, HistoryRow, Key, LeaseRow,
-    NameKey, NameRow, ObjectRow, Place, Reading, Row, Snapshot, SnapshotRow,
+    NameKey, NameRow, ObjectRow, OutputRow, PartRow, Place, Reading, Row, Snapshot, SnapshotRow,
 };
 use crate::sealed::{Expect, Reader};
 use std::path::PathBuf;
@@ -229,6 +229,14 @@ fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
     } else if edge.table == SnapshotRow::TABLE {
         let key = <SnapshotRow as Row>::Key::from_bytes(&edge.key).ok();
         key.map(|commit| format!("the snapshot of commit {commit}, for salvage alone"))
+    } else if edge.table == PartRow::TABLE {
+        <PartRow as Row>::Key::from_bytes(&edge.key).ok().and_then(|key| {
+            let row = snapshot.get::<PartRow>(&key).ok()??;
+            Some(format!("{} rows of group {}", row.rows, key.0))
+        })
+    } else if edge.table == OutputRow::TABLE {
+        let key = <OutputRow as Row>::Key::from_bytes(&edge.key).ok();
+        key.map(|(stage, output)| format!("output {output} of stage {stage}"))
     } else {
         None
     };

@@ -5,6 +5,7 @@
 //!         |--> files     there, as long, as the digest says; each object; the books of each file
 //!         |--> journals  row and file both ways; frames; records without a hole behind the chunks
 //!         |--> streams   chunks one behind the other up to `sealed_upto`; cuts; checkpoints
+//!         |--> stages    groups the sum of their parts; all that belongs to a stage that stands
 //!         `--> names     HEAD; what is ours and named by no row; what is not ours; the accounts
 //!                 each ---> Report: findings, with what each of them means
 //! ```
@@ -24,6 +25,7 @@ mod report;
 mod rows;
 mod run;
 mod salvage;
+mod stages;
 mod streams;
 mod values;
 

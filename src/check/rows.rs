@@ -10,10 +10,11 @@ use crate::digest::Digest;
 use crate::error::Result;
 use crate::ids::{CommitSeq, EventId, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, EventRow, FileRow, HistoryRow,
-    InlineRow, JournalRow, Key, LeaseRow, NameRow, ObjectRow, OwnerRow, ParameterRow, Place, Raw,
-    Reading, ReceiptRow, RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StreamRow,
-    Table, from_value,
+    CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, EventRow, FileRow, GroupRow,
+    HandoffRow, HistoryRow, InlineRow, JournalRow, Key, LeaseRow, NameRow, ObjectRow, OutputRow,
+    OwnerRow, ParameterRow, PartRow, Place, ProducerRow, QuarantineRow, Raw, Reading, ReceiptRow,
+    RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StageRow, StreamRow, Table,
+    from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -63,6 +64,14 @@ const KNOWN: &[Table] = &[
     HistoryRow::TABLE,
     SnapshotRow::TABLE,
     ParameterRow::TABLE,
+    StageRow::TABLE,
+    GroupRow::TABLE,
+    Table::OpenGroups,
+    PartRow::TABLE,
+    OutputRow::TABLE,
+    ProducerRow::TABLE,
+    QuarantineRow::TABLE,
+    HandoffRow::TABLE,
 ];
 
 /// Looks at every row of every table that this release knows.
@@ -108,6 +117,7 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
         raise(&mut used.receipt, *key)
     })?;
     super::values::check_values(look, snapshot, &mut used.commit_seq)?;
+    super::stages::check_stages(look, snapshot, used)?;
     let mut newest = None;
     each_whole::<SnapshotRow>(look, snapshot, &mut |look, key, row| {
         raise(&mut used.commit_seq, CommitSeq(*key))?;
@@ -386,7 +396,7 @@ fn check_counters(look: &mut Look, snapshot: &Snapshot, used: &Used) -> Result<(
             return Ok(());
         }
     };
-    let pairs: [(&str, u64, u64); 9] = [
+    let pairs: [(&str, u64, u64); 15] = [
         ("commit_seq", used.commit_seq.0, counters.commit_seq.0),
         ("epoch", used.epoch.0, counters.epoch.0),
         ("object", used.object.0, counters.object.0),
@@ -396,6 +406,12 @@ fn check_counters(look: &mut Look, snapshot: &Snapshot, used: &Used) -> Result<(
         ("stream", used.stream.0, counters.stream.0),
         ("checkpoint", used.checkpoint.0, counters.checkpoint.0),
         ("receipt", used.receipt.0, counters.receipt.0),
+        ("stage", used.stage.0, counters.stage.0),
+        ("group", used.group.0, counters.group.0),
+        ("part", used.part.0, counters.part.0),
+        ("output", used.output.0, counters.output.0),
+        ("quarantine", used.quarantine.0, counters.quarantine.0),
+        ("handoff", used.handoff.0, counters.handoff.0),
     ];
     for (name, used, counter) in pairs {
         if used > counter {

@@ -1,4 +1,4 @@
-//! Streams: chunks one behind the other up to `sealed_upto`, unsealed records without a hole behind
+//! Streams: chunks one behind the other from `taken_upto` up to `sealed_upto`, unsealed records without a hole behind
 //! them, cuts in order, checkpoints within.
 
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ fn check_cuts(look: &mut Look, stream: StreamId, row: &StreamRow) {
 }
 
 fn check_chunks(look: &mut Look, snapshot: &Snapshot, stream: StreamId, row: &StreamRow) {
-    let (mut ordinal, mut next) = (Ordinal(0), Sequence(0));
+    let (mut ordinal, mut next) = (Ordinal(0), row.taken_upto);
     let range = (stream, Ordinal(0))..=(stream, Ordinal(u64::MAX));
     let scanned = snapshot.scan::<ChunkRow>(range, &mut |key, chunk| {
         look.report.looked_at.chunks += 1;
@@ -61,8 +61,7 @@ fn check_chunks(look: &mut Look, snapshot: &Snapshot, stream: StreamId, row: &St
             look.find(Severity::Damage, place.as_str(), what, "a chunk is missing or misnamed");
         }
         if chunk.first != next {
-            let what =
-                format!("it begins with record {}, the chunk before ends at {next}", chunk.first);
+            let what = format!("it begins with record {}, where {next} was to come", chunk.first);
             let means = "records are missing, or shown twice";
             look.find(Severity::Damage, place.as_str(), what, means);
         }

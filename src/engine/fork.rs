@@ -128,7 +128,10 @@ fn begin(
     let source = source.ok_or_else(|| unknown("fork", cursor.stream))?;
     check_cursor("fork", cursor, &source)?;
     let stream = w.next_stream_id()?;
-    let mut next_ordinal = share(w, branch, stream)?;
+    if cursor.end < source.taken_upto {
+        return Err(unfit(cursor, source.taken_upto));
+    }
+    let mut next_ordinal = share(w, branch, source.taken_upto, stream)?;
     for (build, object) in branch.unsealed.iter().zip(own) {
         let row = ChunkRow {
             object: *object,
@@ -157,11 +160,12 @@ fn begin(
     Ok(stream)
 }
 
-/// Gives `stream` the chunks of its source below the cursor; returns the ordinal behind them.
-fn share(w: &mut Write, branch: &Branch, stream: StreamId) -> Result<Ordinal> {
+/// Gives `stream` the chunks of its source below the cursor, the first of which begins at `first`;
+/// returns the ordinal behind them.
+fn share(w: &mut Write, branch: &Branch, first: Sequence, stream: StreamId) -> Result<Ordinal> {
     let upto = branch.shared_upto.min(branch.cursor.end);
     let source = branch.cursor.stream;
-    let (mut ordinal, mut next) = (Ordinal(0), Sequence(0));
+    let (mut ordinal, mut next) = (Ordinal(0), first);
     while next < upto {
         let range = (source, ordinal)..=(source, Ordinal(u64::MAX));
         let rows = w.list::<ChunkRow>(range, ROWS_AT_ONCE)?;

@@ -71,6 +71,8 @@ mod tail;
 mod take_in;
 mod take_over;
 mod taking;
+#[cfg(test)]
+mod taking_tests;
 mod view;
 mod view_with;
 mod waiting;

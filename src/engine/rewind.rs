@@ -108,6 +108,11 @@ fn move_back(w: &mut Write, cursor: &Cursor) -> Result<StreamRow> {
     let stream = cursor.stream;
     let Some(mut row) = w.get::<StreamRow>(&stream)? else { return Err(unknown("rewind", stream)) };
     check_cursor("rewind", cursor, &row)?;
+    if cursor.end < row.taken_upto {
+        let cause =
+            format!("its records below {} left it: they are not taken back", row.taken_upto);
+        return Err(Error::new(ErrorKind::Conflict, "rewind", format!("stream {stream}"), cause));
+    }
     let Some(generation) = row.generation.next() else {
         let cause = "no generation is left";
         let place = format!("stream {stream}");

@@ -32,7 +32,7 @@ pub struct StreamView {
 }
 
 impl StreamView {
-    /// How many records it has.
+    /// How many records it has, those that left it included.
     pub fn record_count(&self) -> u64 {
         self.row.sealed_upto.0 + self.tail.len() as u64
     }

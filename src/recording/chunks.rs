@@ -138,7 +138,8 @@ impl Chunks {
 
     /// Whether the rows from position `at` on follow each other, and end where the stream does.
     fn check(&self, at: u64, rows: &[ChunkRow]) -> Result<()> {
-        let mut next = if at == 0 { Some(0) } else { rows.first().map(|row| row.first.0) };
+        let begins = self.row.taken_upto.0;
+        let mut next = if at == 0 { Some(begins) } else { rows.first().map(|row| row.first.0) };
         for (ordinal, row) in (at..).zip(rows) {
             if Some(row.first.0) != next || row.records > row.records_written {
                 let place = format!("{} chunk {ordinal}", self.place());
