@@ -98,6 +98,10 @@ protections! {
     ClaimExclusive = "claim_exclusive",
     ViewOneSnapshot = "view_one_snapshot",
     PinHolds = "pin_holds",
+    StageClaimChecked = "stage_claim_checked",
+    StageReleaseInCommit = "stage_release_in_commit",
+    StageRetireConsumed = "stage_retire_consumed",
+    StageValidateFirst = "stage_validate_first",
 }
 
 #[cfg(feature = "sim")]

@@ -43,6 +43,10 @@ impl Mutant {
 /// has tests of its own.
 pub fn protections_in_use() -> Vec<Protection> {
     let elsewhere = [
+        Protection::StageClaimChecked,
+        Protection::StageReleaseInCommit,
+        Protection::StageRetireConsumed,
+        Protection::StageValidateFirst,
         Protection::PackedVerified,
         Protection::StreamClaim,
         Protection::SweepTag,

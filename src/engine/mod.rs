@@ -57,6 +57,7 @@ mod publish;
 mod read_back;
 mod reclaim;
 mod recover;
+mod remains;
 mod retain;
 mod retire;
 mod rewind;

@@ -75,6 +75,11 @@ impl Store {
 }
 
 impl Pin {
+    /// Whose bytes it keeps.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Keeps `objects`, as the rows of `snapshot` have them.
     ///
     /// # Errors

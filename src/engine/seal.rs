@@ -26,7 +26,7 @@ use crate::sealed::{self, Builder, Built, Extent, Label, Reader, Referrer};
 pub(crate) type RowText = (u8, Vec<u8>, Vec<u8>);
 
 /// What takes the pieces of a content.
-pub(crate) type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+pub(crate) type OnPiece<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<()> + Send);
 
 /// Contents of one set that are small enough for the manifest go there as long as they take together no
 /// more than so many of the longest.

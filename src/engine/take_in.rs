@@ -36,6 +36,16 @@ impl SealedSet {
         step: Step,
         refer: impl Fn(&mut Write, &[ObjectId]) -> Result<T>,
     ) -> Result<Committed<T>> {
+        self.publish_again(cache, step, refer)
+    }
+
+    /// As [`SealedSet::publish`]: after an error of `refer` it can be tried again.
+    pub(super) fn publish_again<T>(
+        &mut self,
+        cache: &FileCache,
+        step: Step,
+        refer: impl Fn(&mut Write, &[ObjectId]) -> Result<T>,
+    ) -> Result<Committed<T>> {
         for _ in 0..TRIES_MAX {
             let again = RefCell::new(None);
             let core = self.core.clone();

@@ -100,6 +100,24 @@ impl Store {
         Ok(committed.value)
     }
 
+    /// As [`Store::publish_set`]: after an error of `refer` the set is as it was, and it can be tried again.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Durability
+    /// As there.
+    pub(crate) fn publish_again<T>(
+        &self,
+        set: &mut SealedSet,
+        step: Step,
+        refer: impl Fn(&mut Write, &[ObjectId]) -> Result<T>,
+    ) -> Result<T> {
+        let committed = set.publish_again(self.files(), step, refer)?;
+        self.count_publication();
+        Ok(committed.value)
+    }
+
     /// As [`Store::publish_set`]; in the same transaction the records `taken` leave their streams, which
     /// begin behind them from then on. Large payloads lose the leases that kept them after `refer`: what
     /// it referred to stays, all others go. `refer` may take a stream's row away with [`retire_intake`].

@@ -192,6 +192,11 @@ impl ResourceKey {
         Self(format!("{}{stage}/output/{output}", Self::STAGES).into_bytes())
     }
 
+    /// The claim on giving back what is in quarantine of `stage`.
+    pub fn of_quarantined(stage: StageId, quarantined: QuarantineId) -> Self {
+        Self(format!("{}{stage}/quarantine/{quarantined}", Self::STAGES).into_bytes())
+    }
+
     /// The claim on being the producer called `name`.
     pub fn of_producer(stage: StageId, name: &str) -> Self {
         Self(format!("{}{stage}/producer/{name}", Self::STAGES).into_bytes())

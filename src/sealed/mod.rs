@@ -21,6 +21,7 @@ mod builder;
 mod ends;
 mod place;
 mod reader;
+mod remains;
 mod slices;
 
 pub use crate::format::footer::{Described, ExtentAt, Footer};

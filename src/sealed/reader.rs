@@ -30,7 +30,7 @@ pub struct Expect {
 /// An open sealed file.
 #[derive(Debug)]
 pub struct Reader {
-    file: Arc<dyn File>,
+    pub(super) file: Arc<dyn File>,
     pub(super) path: PathBuf,
     pub(super) len: u64,
     pub(super) framing: Framing,

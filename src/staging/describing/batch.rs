@@ -35,4 +35,9 @@ impl Batch {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// Its bytes, taken out.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
 }

@@ -230,9 +230,12 @@ mod state {
 
 mod staging {
     pub use sealstone::staging::{
-        Appended, Batch, Flushed, Form, GroupId, GroupView, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key,
-        KeyPart, KeyShape, KeyType, Level, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Produced, Ready,
-        STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageId, Ticket,
+        Appended, Batch, ConvertOptions, ConvertProgress, Converted, Converter, Flushed, Form,
+        GroupId, GroupView, Input, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType,
+        Level, Made, MergeOptions, Merged, Merger, OnProgress, Origin, OutputId, OutputReader,
+        OutputView, OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions,
+        Produced, QuarantineId, Quarantined, ReadBatch, Ready, RetiredOutputs,
+        STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageBatches, StageId, StageView, Ticket,
     };
 }
 

@@ -1,0 +1,53 @@
+//! What is left of a conversion that failed: a note, and a group that is free again.
+
+use super::plan::Planned;
+use crate::engine::Claim;
+use crate::error::{Error, ErrorKind};
+use crate::manifest::{GroupRow, Reading};
+use crate::staging::Stage;
+use crate::vfs::Step;
+
+/// So much of why it failed is kept, in bytes.
+const FAILURE_BYTES_MAX: usize = 1024;
+
+/// STG20: notes that converting `group` failed and releases its claim, in ONE transaction. What was
+/// cancelled is not noted. Where nothing can be written any more the claim ends with its owner.
+pub(super) fn note_failure(stage: &Stage, group: &Planned, claim: Claim, error: &Error) {
+    if error.kind() == ErrorKind::Cancelled {
+        return release(stage, claim);
+    }
+    let noted = stage.store.transact(Step::GroupFail, |w| {
+        claim.release_in(w)?;
+        let key = (stage.id(), group.id);
+        if let Some(mut row) = w.get::<GroupRow>(&key)? {
+            row.failures = row.failures.saturating_add(1);
+            row.failure = Some(shortened(error.chain()));
+            w.put(&key, &row)?;
+        }
+        Ok(())
+    });
+    match noted {
+        Ok(_) => claim.released(),
+        // The claim's own end is tried once more; its failure is told by health.
+        Err(e) => {
+            if !matches!(e.kind(), ErrorKind::Fenced | ErrorKind::Halted | ErrorKind::Closed) {
+                stage.memory.keep_trouble(e);
+            }
+        }
+    }
+}
+
+fn release(stage: &Stage, claim: Claim) {
+    if let Err(e) = stage.store.release_claims(vec![claim]) {
+        stage.memory.keep_trouble(e);
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    let mut end = FAILURE_BYTES_MAX.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

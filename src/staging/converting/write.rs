@@ -1,0 +1,188 @@
+//! One output: written into a temporary file, sealed, opened again and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::converter::Converter;
+use super::input::{Input, Meter, Used};
+use super::options::ConvertOptions;
+use super::output_reader::{OutputReader, Sealed};
+use super::output_writer::OutputWriter;
+use super::plan::Planned;
+use crate::engine::{Content, RowText, SealedSet};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{GroupId, ObjectId, OutputId};
+use crate::manifest::{Key as _, OutputRow, PartRow, Table, to_value};
+use crate::protection::Protection;
+use crate::staging::Stage;
+
+/// After so many failures bytes that the disk refuses are taken for bytes that do not read.
+const REFUSALS_MAX: u32 = 2;
+
+/// An output that no row names yet.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) set: SealedSet,
+    pub(super) rows: u64,
+    pub(super) len: u64,
+    pub(super) form: String,
+    pub(super) schema: Vec<u8>,
+}
+
+/// What became of the parts of one output.
+#[derive(Debug)]
+pub(super) struct Slice {
+    pub(super) used: Vec<Used>,
+    pub(super) output: Option<Written>,
+}
+
+/// What all outputs of a conversion are made with.
+pub(super) struct With<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) converter: &'a dyn Converter,
+    pub(super) options: &'a ConvertOptions<'a>,
+    pub(super) schema: &'a [u8],
+    pub(super) meter: &'a Meter<'a>,
+}
+
+/// Tells the other outputs of a group when this one ends in any way but well.
+struct TellFailure<'a>(Option<&'a AtomicBool>);
+
+impl Drop for TellFailure<'_> {
+    fn drop(&mut self) {
+        if let Some(has_failed) = self.0 {
+            has_failed.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Converts parts number `slice` of a group.
+pub(super) fn convert_slice(
+    with: &With<'_>,
+    group: &Planned,
+    slice: std::ops::Range<usize>,
+    has_failed: &AtomicBool,
+) -> Result<Slice> {
+    let mut tell = TellFailure(Some(has_failed));
+    let parts = group.parts.get(slice).unwrap_or_default();
+    let (store, stage) = (&with.stage.store, with.stage.id());
+    let even_refused = group.row.failures >= REFUSALS_MAX;
+    let tells = (has_failed, with.meter);
+    let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
+    let content = Content::new(Vec::new(), Some(referrer(with, group.id, &group.row.key, parts)?));
+    let mut said = 0;
+    let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
+        said = with.converter.convert(&group.view, &mut input, out)?;
+        Ok(said > 0)
+    });
+    // What the input met comes first: the converter may only have passed it on.
+    let (used, given) = input.finish()?;
+    let output = match written? {
+        None => None,
+        Some(set) => {
+            let counts = Counts { given, said };
+            let form = with.converter.form().to_owned();
+            let (set, schema) = validate(set, &counts, &mut |reader, count| match count {
+                true => with.converter.count_rows(reader).map(Found::Rows),
+                false => with.converter.schema(reader).map(Found::Schema),
+            })?;
+            let len = set.lens().first().copied().unwrap_or(0);
+            Some(Written { set, rows: said, len, form, schema })
+        }
+    };
+    tell.0 = None;
+    Ok(Slice { used, output })
+}
+
+/// Writes one content; `fill` says whether it is wanted.
+pub(super) fn write(
+    stage: &Stage,
+    content: Content,
+    len_max: u64,
+    has_failed: &AtomicBool,
+    fill: impl FnOnce(&mut OutputWriter<'_>) -> Result<bool>,
+) -> Result<Option<SealedSet>> {
+    let mut is_wanted = true;
+    let sealed = stage.store.seal_written(content, |to| {
+        let mut out = OutputWriter::new(to, len_max, has_failed);
+        is_wanted = fill(&mut out)?;
+        match is_wanted {
+            true => out.finish().map(drop),
+            false => Err(Error::new(ErrorKind::Cancelled, "convert", "output", "it has no rows")),
+        }
+    });
+    match sealed {
+        Err(_) if !is_wanted => Ok(None),
+        sealed => sealed.map(Some),
+    }
+}
+
+/// The rows that an output must have, by two who should know.
+pub(super) struct Counts {
+    /// Those of the batches that were read.
+    pub(super) given: u64,
+    /// Those that its converter says it wrote.
+    pub(super) said: u64,
+}
+
+/// What was found in an output.
+pub(super) enum Found {
+    Rows(u64),
+    Schema(Vec<u8>),
+}
+
+/// Opens a sealed output again and counts its rows; then asks for its schema.
+pub(super) fn validate(
+    set: SealedSet,
+    counts: &Counts,
+    look: &mut dyn FnMut(&mut OutputReader, bool) -> Result<Found>,
+) -> Result<(SealedSet, Vec<u8>)> {
+    let sealed = Sealed::new(set);
+    // STG24: nothing is retired for an output that does not give its rows back.
+    if Protection::StageValidateFirst.is_on() {
+        let rows = match look(&mut OutputReader::sealed(&sealed)?, true)? {
+            Found::Rows(rows) => rows,
+            Found::Schema(_) => 0,
+        };
+        if rows != counts.given || rows != counts.said {
+            let cause = format!(
+                "it holds {rows} rows; its converter says {}, and the batches that it read have {}; \
+                 it was not published, and they stay",
+                counts.said, counts.given
+            );
+            return Err(Error::damage("convert", "output", cause));
+        }
+    }
+    let schema = match look(&mut OutputReader::sealed(&sealed)?, false)? {
+        Found::Schema(schema) => schema,
+        Found::Rows(_) => Vec::new(),
+    };
+    Ok((sealed.take()?, schema))
+}
+
+/// What the label of the output's file says: its row, as far as it is known before it is written.
+fn referrer(
+    with: &With<'_>,
+    group: GroupId,
+    key: &[u8],
+    parts: &[(crate::ids::PartId, PartRow)],
+) -> Result<RowText> {
+    let row = OutputRow {
+        object: ObjectId(0),
+        key: key.to_vec(),
+        groups: vec![group],
+        merged: Vec::new(),
+        rows: parts.iter().fold(0, |rows, (_, part)| rows.saturating_add(part.rows)),
+        len: 0,
+        form: with.converter.form().to_owned(),
+        schema: Vec::new(),
+        at: with.stage.store.wall_nanos(),
+    };
+    row_text(with.stage, &row)
+}
+
+/// A row of an output that has no number yet, for a label.
+pub(super) fn row_text(stage: &Stage, row: &OutputRow) -> Result<RowText> {
+    let key = (stage.id(), OutputId(0)).to_bytes();
+    let value = to_value(&key, row)?;
+    Ok((Table::Outputs.number(), key, value))
+}
