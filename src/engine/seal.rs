@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::format::layout;
 use crate::ids::{ObjectId, UniqueId};
 use crate::manifest::{ObjectRow, Reading};
+use crate::protection::Protection;
 use crate::sealed::{self, Builder, Built, Extent, Label, Reader, Referrer};
 
 /// A row as a label tells it: table, key, value.
@@ -174,7 +175,8 @@ impl SealedSet {
         let small = |part: &Part| matches!(part, Part::Inline);
         let sizes = self.parts.iter().zip(&self.lens).filter(|(part, _)| small(part));
         let sum = sizes.fold(0u64, |sum, (_, len)| sum.saturating_add(*len));
-        if sum <= self.core.limits.object_inline_bytes_max.saturating_mul(INLINE_TOGETHER) {
+        let few = self.core.limits.object_inline_bytes_max.saturating_mul(INLINE_TOGETHER);
+        if sum <= few || !Protection::SmallTogether.is_on() {
             return;
         }
         for part in self.parts.iter_mut().filter(|part| small(part)) {
@@ -300,6 +302,9 @@ impl SealedSet {
     /// What the label says of contents `members`.
     fn referrers(&self, members: &[usize]) -> Vec<Referrer> {
         let mut rows = LabelRows::default();
+        if !Protection::LabelReferrers.is_on() {
+            return rows.into_rows();
+        }
         for (extent, member) in (0..).zip(members) {
             let content = &self.contents[*member];
             content.context.iter().for_each(|row| rows.context(row));

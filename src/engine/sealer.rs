@@ -16,6 +16,7 @@ use super::store::Store;
 use super::worker::Crew;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Sequence, StreamId};
+use crate::protection::Protection;
 
 /// Content pushed and not yet published; one chunk may pass it alone.
 const IN_FLIGHT_BYTES_MAX: u64 = 32 << 20;
@@ -37,6 +38,8 @@ struct Shared {
     store: Store,
     state: Mutex<State>,
     changed: Condvar,
+    /// Off for a mutant only.
+    in_order: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +63,8 @@ impl Store {
     pub fn sealer(&self) -> Result<Sealer> {
         self.writer("seal")?;
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { store: self.clone(), state, changed });
+        let in_order = Protection::SealerOrder.is_on();
+        let shared = Arc::new(Shared { store: self.clone(), state, changed, in_order });
         let crew = match self.core().limits.background {
             true => {
                 let theirs = Arc::clone(&shared);
@@ -215,7 +219,7 @@ impl Shared {
             Ok(sealing) => drop(state.ready.insert(turn, (bytes, sealing))),
             Err(e) => return self.fail(state, e),
         }
-        while let Some((count, bytes, sealing)) = state.take_turn() {
+        while let Some((count, bytes, sealing)) = state.take_turn(self.in_order) {
             drop(state);
             let published = sealing.publish();
             state = self.state.lock();
@@ -249,14 +253,15 @@ impl State {
     }
 
     /// Everything that follows what is published, as one: how many chunks, their bytes, and they.
-    fn take_turn(&mut self) -> Option<(u64, u64, Sealing)> {
+    fn take_turn(&mut self, in_order: bool) -> Option<(u64, u64, Sealing)> {
         if self.is_publishing || self.failure.is_some() {
             return None;
         }
-        let (mut bytes, mut all) = self.ready.remove(&self.published)?;
+        let next = if in_order { self.published } else { *self.ready.keys().next()? };
+        let (mut bytes, mut all) = self.ready.remove(&next)?;
         let mut count = 1;
-        while let Some((more, next)) = self.ready.remove(&(self.published + count)) {
-            all.join(next);
+        while let Some((more, later)) = self.ready.remove(&(next + count)) {
+            all.join(later);
             bytes += more;
             count += 1;
         }

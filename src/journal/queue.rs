@@ -212,7 +212,9 @@ impl Queue {
         let whole = |e: &Entry| e.settled || e.frame.places.iter().all(sealed);
         let upto = self.waiting.iter().rposition(touched);
         let before = self.waiting.iter().take(upto.map_or(0, |last| last + 1));
-        let waiting = before.rev().find(|e| !whole(e)).map(|e| e.frame.position);
+        // The mutant takes only an observation that is itself cut in two.
+        let counts = |e: &&Entry| Protection::EarlierFrames.is_on() || touched(e);
+        let waiting = before.rev().filter(counts).find(|e| !whole(e)).map(|e| e.frame.position);
         waiting.or_else(|| {
             let is_followed = upto.is_some() || self.unsynced.is_touched(sealed_upto);
             self.unsynced.last().filter(|_| is_followed && self.unsynced.is_open(sealed_upto))

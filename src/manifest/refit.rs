@@ -19,6 +19,7 @@ use std::time::Duration;
 use super::handle::{Handle, Manifest};
 use super::open::open_writer;
 use crate::error::{Error, Result};
+use crate::protection::Protection;
 use crate::vfs::LockRange;
 
 /// redb's page: a length is a multiple of it.
@@ -95,7 +96,7 @@ impl Passing {
             let taken = take();
             fence(Ordering::SeqCst);
             let is_still = before.is_multiple_of(2) && before == self.turns.load(Ordering::SeqCst);
-            if taken.is_some() || is_still {
+            if taken.is_some() || is_still || !Protection::AskedOnceOpen.is_on() {
                 return taken;
             }
             drop(self.gate.lock());
@@ -253,9 +254,9 @@ mod tests {
         assert_eq!(passing.once_open(|| None::<u8>), None);
     }
 
-    /// Do those who read and commit beside many reopenings ever hear that the manifest was closed?
-    #[test]
-    fn nobody_beside_a_reopening_is_told_closed() {
+    /// Reads and commits beside up to `refits` reopenings, until one of those is told an error; how many
+    /// reopenings there were.
+    fn beside_reopenings<T>(refits: u32, begin: &(dyn Fn() -> T + Sync)) -> Result<u32> {
         let dir = tempfile::tempdir().unwrap();
         let (disk, path): (Arc<dyn Disk>, _) = (RealDisk::new(), dir.path().join("s"));
         let store = StoreId::from_parts(1, [1; 10]);
@@ -265,26 +266,42 @@ mod tests {
         let manifest = Manifest::open(&disk, &path, &open).unwrap();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let beside = |work: &dyn Fn() -> Result<()>| {
-            while !is_over.load(Ordering::Relaxed) {
-                work()?;
+            let _begun = begin();
+            let mut told = Ok(());
+            while told.is_ok() && !is_over.load(Ordering::Relaxed) {
+                told = work();
             }
-            Ok::<_, Error>(())
+            is_over.store(true, Ordering::Relaxed);
+            told
         };
         std::thread::scope(|threads| {
             let reads = || beside(&|| manifest.read().map(drop));
             let writes =
                 || beside(&|| manifest.write(None, Step::BodyCommit, |_| Ok(())).map(drop));
             let theirs = [threads.spawn(reads), threads.spawn(writes)];
-            let mut refitted = 0;
-            for _ in 0..60 {
+            let (mut refitted, mut tried) = (0, 0);
+            while tried < refits && !is_over.load(Ordering::Relaxed) {
                 refitted += u32::from(manifest.refit(|_| 0).unwrap() != Refitted::Busy);
+                tried += 1;
             }
             is_over.store(true, Ordering::Relaxed);
-            for one in theirs {
-                one.join().unwrap().unwrap();
-            }
-            assert!(refitted > 0);
-        });
-        manifest.close().unwrap();
+            theirs.map(|one| one.join().unwrap()).into_iter().collect::<Result<()>>()?;
+            Ok(refitted)
+        })
+    }
+
+    /// Do those who read and commit beside many reopenings ever hear that the manifest was closed?
+    #[test]
+    fn nobody_beside_a_reopening_is_told_closed() {
+        assert!(beside_reopenings(60, &|| ()).unwrap() > 0);
+    }
+
+    /// (mutant) And if they did not ask again?
+    #[cfg(feature = "sim")]
+    #[test]
+    fn who_does_not_ask_again_is_told_closed() {
+        let off = || crate::protection::switch_off(Protection::AskedOnceOpen);
+        let told = beside_reopenings(5000, &off).unwrap_err();
+        assert_eq!(told.kind(), crate::error::ErrorKind::Closed, "{told}");
     }
 }

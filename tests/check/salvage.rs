@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealstone::check::{CheckOptions, Lost, SalvageOptions, Salvaged, Unconfirmed, check, salvage};
-use sealstone::engine::{Append, Budget, Reclaimed, Store, Thing};
-use sealstone::ids::LeaseId;
+use sealstone::engine::{Append, Budget, ChunkBuild, Reclaimed, Store, Thing};
+use sealstone::ids::{LeaseId, Sequence};
 use sealstone::manifest::{LeaseRow, Reading, ReceiptRow, RecordingRow};
 use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SimDisk};
@@ -205,6 +205,39 @@ fn g25_labels_and_journals_alone_give_records_back() {
     for name in ["\"a\"", "\"b\"", "\"c\""] {
         assert!(names.contains(name), "{names}");
     }
+}
+
+/// Publishes a chunk that no journal ever held, after the last snapshot, and loses the manifest; how many
+/// chunks come back.
+fn salvaged_direct_chunks() -> u64 {
+    let disk = sim(9);
+    let writer = disk.process(3);
+    let store = on(Arc::new(writer.clone())).create(root()).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    let direct = ChunkBuild {
+        stream,
+        first: Sequence(0),
+        records: 5,
+        content: vec![7; 20_000],
+        about: b"test".to_vec(),
+        raw_len: 20_000,
+        iterations: None,
+        times: None,
+        payloads: Vec::new(),
+    };
+    store.publish_chunks(vec![direct]).unwrap();
+    writer.kill();
+    std::mem::forget(store);
+    lose_manifest(&disk);
+    salvaged(&disk).chunks
+}
+
+/// Does a sealed file say enough of itself for its chunk to come back?
+#[test]
+fn g25_a_chunk_that_only_its_label_knows_comes_back_and_the_mutant_is_caught() {
+    assert_eq!(salvaged_direct_chunks(), 1);
+    let _off = switch_off(Protection::LabelReferrers);
+    assert_eq!(salvaged_direct_chunks(), 0, "who brought it back?");
 }
 
 /// Is an empty directory no store, and one that is in use left alone?

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sealstone::engine::{ChunkBuild, Store, StreamView, WriteAccess};
 use sealstone::ids::{Sequence, StreamId};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng};
 use sealstone::vfs::{Disk, Operation};
 use sealstone::{ErrorKind, Layout, Limits};
@@ -119,6 +120,40 @@ fn g16_nothing_behind_a_failed_chunk_is_published() {
         assert_eq!(prefix(&store, stream), published, "fault {at}");
         assert!(store.accounts().unwrap().are_closed());
     }
+}
+
+/// Pushes a long chunk of one stream and then a short one of another, again and again: how often the
+/// short one was seen without the long one.
+fn seen_alone(rounds: u64, until_seen: bool) -> u64 {
+    let disk = sim(73);
+    let store = on(&disk).limits(threaded()).create(root()).unwrap();
+    let mut alone = 0;
+    for round in 0..rounds {
+        let [long, short] =
+            ["long", "short"].map(|name| store.create_stream(&format!("{name} {round}")).unwrap());
+        let mut sealer = store.sealer().unwrap();
+        let content = |len: usize| vec![round as u8; len];
+        sealer.push(ChunkBuild { content: content(4 << 20), ..build(long, 0) }).unwrap();
+        sealer.push(ChunkBuild { content: content(100), ..build(short, 0) }).unwrap();
+        while store.view(short).unwrap().chunks.is_empty() {
+            std::thread::yield_now();
+        }
+        alone += u64::from(store.view(long).unwrap().chunks.is_empty());
+        // Without the order the count of what is published says nothing.
+        drop(sealer);
+        if until_seen && alone > 0 {
+            break;
+        }
+    }
+    alone
+}
+
+/// Is a chunk ever there without one of another stream that was pushed before it?
+#[test]
+fn g5_a_chunk_waits_for_those_before_it_and_the_mutant_is_caught() {
+    assert_eq!(seen_alone(6, false), 0);
+    let _off = switch_off(Protection::SealerOrder);
+    assert!(seen_alone(200, true) > 0, "nobody saw that the order is gone");
 }
 
 /// After a power cut at any moment: is what is there a prefix, whole, and at least what was told?

@@ -9,6 +9,7 @@ use sealstone::check::{CheckOptions, check};
 use sealstone::engine::{Budget, Store, Thing};
 use sealstone::ids::ObjectId;
 use sealstone::manifest::{ObjectRow, Place, Reading};
+use sealstone::protection::{Protection, switch_off};
 
 use crate::support::{on, root, sim, small};
 
@@ -84,4 +85,30 @@ fn much_that_changed_brings_a_snapshot_of_what_changed() {
     assert!(chains[..3].iter().all(|chain| *chain == 0), "{chains:?}");
     assert!(chains.contains(&1) && chains.contains(&2), "{chains:?}");
     store.close().unwrap();
+}
+
+/// Bytes of the manifest behind publications of many objects that each would fit into it.
+fn manifest_behind_many() -> u64 {
+    let disk = sim(9);
+    let mut limits = small();
+    limits.object_inline_bytes_max = 4 << 10;
+    limits.snapshot_publications = 0;
+    let store = on(&disk).limits(limits).create(root()).unwrap();
+    let lease = store.lease("test", "many", None, &[]).unwrap();
+    for round in 0..4u64 {
+        let long = |n: u64| (round * 500 + n).to_le_bytes().repeat(250);
+        store.put_objects(lease, (0..500).map(long).collect()).unwrap();
+    }
+    store.stats().unwrap().manifest_bytes
+}
+
+/// (mutant) Do objects that go to a file together keep the manifest short? Every later commit and every
+/// opening costs what it is long.
+#[test]
+fn many_small_objects_leave_the_manifest_short_and_the_mutant_is_caught() {
+    let together = manifest_behind_many();
+    let _off = switch_off(Protection::SmallTogether);
+    let inline = manifest_behind_many();
+    println!("{together} bytes, {inline} without");
+    assert!(inline > 2 * together, "{together} bytes, {inline} without");
 }

@@ -168,10 +168,13 @@ fn cut_full_chunk(unwritten: Unwritten) -> (u64, u64) {
 /// of its observations, or without an earlier one of another stream?
 #[test]
 fn g2_rec17_a_chunk_never_outlives_what_came_before_it_and_the_mutant_is_caught() {
-    for unwritten in [Unwritten::Half, Unwritten::Earlier] {
+    let both = [Unwritten::Half, Unwritten::Earlier].map(|one| (one, Protection::EarlierSettled));
+    for (unwritten, protection) in
+        both.into_iter().chain([(Unwritten::Earlier, Protection::EarlierFrames)])
+    {
         let (shown, broken) = cut_full_chunk(unwritten);
         assert!(shown > 0 && broken == 0, "{unwritten:?}: {broken} broken, {shown} with the chunk");
-        let _off = switch_off(Protection::EarlierSettled);
+        let _off = switch_off(protection);
         let (_, broken) = cut_full_chunk(unwritten);
         assert!(broken > 0, "{unwritten:?}: a chunk alone was not noticed");
     }

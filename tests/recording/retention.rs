@@ -170,6 +170,25 @@ fn rec53_a_recording_that_is_being_written_is_refused() {
     drop(run);
 }
 
+/// (mutant) Without the claim of its writer, does a recording go under the hands of who writes it?
+#[test]
+fn rec53_without_the_claim_a_recording_goes_while_it_is_written() {
+    let disk = sim(5);
+    let store = options(&disk).create(ROOT).unwrap();
+    let run = store.record("run", &schema()).stream("s", ["x"]).start().unwrap();
+    run.append(0, 1, &[Value::F64(1.0)]).unwrap();
+    run.barrier().unwrap();
+    let retire = || store.retire_recording("run", "a test").map(drop);
+    assert_eq!(retire().unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(values(&store, "run").unwrap(), [1.0]);
+    let off = switch_off(Protection::RecordingClaim);
+    let went = retire();
+    drop(off);
+    let is_gone = store.recording("run").is_err();
+    assert!(went.is_ok() && is_gone, "what is durable and being written is still there");
+    drop(run);
+}
+
 /// Does a plan say what would go and why, write nothing, and do what it said?
 #[test]
 fn rec53_retention_is_a_plan_shown_before_it_is_done() {
