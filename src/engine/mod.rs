@@ -53,6 +53,8 @@ mod options;
 mod owner;
 mod pack;
 mod pin;
+#[cfg(test)]
+mod pin_tests;
 mod publish;
 mod read_back;
 mod reclaim;
@@ -65,6 +67,8 @@ mod seal;
 mod sealer;
 mod single;
 mod snapshot;
+#[cfg(test)]
+mod stage_support;
 mod store;
 mod streams;
 mod sweep;

@@ -2,149 +2,20 @@
 #![cfg(feature = "sim")]
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{
-    Append, Budget, Content, Options, SealedSet, Store, Taken, WriteAccess, create_intake,
-    retire_intake,
-};
-use crate::Limits;
-use crate::check::{CheckOptions, check};
+use super::stage_support::*;
+use super::{Append, Content, Taken, WriteAccess, retire_intake};
 use crate::digest::Digest;
 use crate::error::{ErrorKind, Result};
-use crate::ids::{GroupId, ObjectId, OwnerId, PartId, Sequence, StageId, StreamId};
+use crate::ids::{ObjectId, Sequence};
 use crate::journal::{Level, Payload};
 use crate::manifest::{
-    ClaimKind, FileRow, FileState, GroupRow, GroupState, JournalRow, LeaseRow, ObjectRow, OwnerEnd,
-    OwnerRow, PartRow, Reading, ResourceKey, Snapshot, StageRow, StreamRow, Table, Write,
+    ClaimKind, JournalRow, LeaseRow, ObjectRow, OwnerEnd, OwnerRow, Reading, Snapshot, StageRow,
+    StreamRow, Table,
 };
 use crate::protection::{Protection, switch_off};
-use crate::vfs::sim::{Fault, FaultKind, SimDisk, SyncFailure};
-use crate::vfs::{Disk, Operation, Step};
-
-const NAME: &str = "nginx";
-
-fn root() -> PathBuf {
-    PathBuf::from("/data/run.stone")
-}
-
-fn options(disk: &SimDisk, access: WriteAccess) -> Options {
-    let mut limits = Limits::default();
-    limits.sealed_folders = 2;
-    limits.background = false;
-    limits.ballast_bytes = 0;
-    limits.journal_prewrite_bytes = 4 << 10;
-    limits.payload_inline_bytes_max = 1000;
-    limits.object_inline_bytes_max = 64;
-    limits.manifest_cache_bytes = 1 << 20;
-    Store::options().limits(limits).disk(Arc::new(disk.clone())).access(access)
-}
-
-/// A store with a stage of one intake.
-fn begun(seed: u64, access: WriteAccess) -> (SimDisk, Store, StreamId) {
-    let world = SimDisk::new(seed);
-    world.mkdir(Path::new("/data")).unwrap();
-    let store = options(&world.process(1), access).create(root()).unwrap();
-    let intake = new_intake(&store);
-    (world, store, intake)
-}
-
-fn new_intake(store: &Store) -> StreamId {
-    let made = store.transact(Step::PublishCommit, |w| {
-        let intake = create_intake(w, NAME)?;
-        let name = NAME.to_owned();
-        let row = match w.get::<StageRow>(&name)? {
-            Some(row) => row,
-            None => StageRow {
-                stage: w.next_stage_id()?,
-                created: None,
-                intakes: Vec::new(),
-                schema: Vec::new(),
-                about: Vec::new(),
-            },
-        };
-        let intakes = [row.intakes.clone(), vec![intake]].concat();
-        w.put(&name, &StageRow { intakes, ..row })?;
-        Ok(intake)
-    });
-    made.unwrap().value
-}
-
-fn append(store: &Store, intake: StreamId, texts: &[&str]) {
-    for text in texts {
-        store.append(vec![Append { stream: intake, payload: text.as_bytes().to_vec() }]).unwrap();
-    }
-}
-
-/// A part of the whole tail, its bytes longer than what the manifest holds.
-fn sealed(store: &Store, intake: StreamId) -> (SealedSet, Taken) {
-    let (first, tail) = store.unsealed(intake).unwrap();
-    let bytes: Vec<_> = tail.iter().map(|(_, p)| store.payload_bytes(p).unwrap()).collect();
-    let bytes = [bytes.join(&b'\n'), vec![b'#'; 100]].concat();
-    let set = store.seal_contents(vec![Content::new(bytes, None)]).unwrap();
-    let upto = Sequence(first.0 + tail.len() as u64);
-    (set, Taken { stream: intake, first, upto })
-}
-
-fn refer(w: &mut Write, taken: Taken, object: ObjectId, payloads: Vec<ObjectId>) -> Result<PartId> {
-    let stage = w.require::<StageRow>(&NAME.to_owned())?.stage;
-    let group = w.next_group_id()?;
-    let part = w.next_part_id()?;
-    let rows = taken.upto.0 - taken.first.0;
-    let (key, state) = (Vec::from(group.0.to_be_bytes()), GroupState::Open);
-    let row = GroupRow {
-        key,
-        state,
-        rows,
-        batches: rows,
-        len: 1,
-        first_at: None,
-        last_at: None,
-        failures: 0,
-        failure: None,
-    };
-    w.put(&(stage, group), &row)?;
-    let (intake, first, upto) = (taken.stream, taken.first, taken.upto);
-    let row =
-        PartRow { object, payloads, rows, batches: rows, skip: 0, len: 1, intake, first, upto };
-    w.put(&(group, part), &row)?;
-    Ok(part)
-}
-
-fn take(store: &Store, set: SealedSet, taken: Taken) -> Result<PartId> {
-    let step = Step::PublishCommit;
-    store.publish_taking(set, step, &[taken], |w, objects| refer(w, taken, objects[0], Vec::new()))
-}
-
-fn seal(store: &Store, intake: StreamId) {
-    let (set, taken) = sealed(store, intake);
-    take(store, set, taken).unwrap();
-}
-
-fn intakes(snapshot: &Snapshot) -> Result<Vec<StreamId>> {
-    let row = snapshot.get::<StageRow>(&NAME.to_owned())?;
-    Ok(row.map(|row| row.intakes).unwrap_or_default())
-}
-
-fn in_parts(snapshot: &Snapshot) -> Result<u64> {
-    Ok(snapshot.list::<PartRow>(.., usize::MAX)?.iter().map(|(_, row)| row.rows).sum())
-}
-
-/// Rows in parts and in tails, as a reader counts them.
-fn counted(store: &Store) -> u64 {
-    let (views, parts) = store.views_with(intakes, in_parts).unwrap();
-    parts + views.iter().map(|view| view.tail.len() as u64).sum::<u64>()
-}
-
-fn looked(world: &SimDisk) {
-    let options =
-        CheckOptions { disk: Some(Arc::new(world.process(77))), ..CheckOptions::default() };
-    let report = check(root(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(report.is_good(), "{:#?}", report.findings);
-}
+use crate::vfs::sim::{Fault, FaultKind, SyncFailure};
+use crate::vfs::{Disk, Step};
 
 /// Is what was taken in rows alone, durable without its journal, and is it so after a reopening?
 #[test]
@@ -174,7 +45,7 @@ fn stg8_taken_records_are_in_the_rows_and_nowhere_else() {
         assert_eq!(counted(&store), 4);
         store.claim_stream(intake).unwrap();
         seal(&store, intake);
-        store.reclaim(Budget::default()).unwrap();
+        store.reclaim(super::Budget::default()).unwrap();
         assert_eq!(counted(&store), 4);
         store.close().unwrap();
         looked(&world);
@@ -425,175 +296,6 @@ fn p6_what_was_sealed_is_read_back_from_its_place() {
     });
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(world.list(&crate::format::layout::tmp_dir(&root())).unwrap(), []);
-}
-
-fn condemned(store: &Store) -> BTreeSet<u64> {
-    let rows = store.snapshot().unwrap().list::<FileRow>(.., usize::MAX).unwrap();
-    let is = |(_, row): &(_, FileRow)| row.state == FileState::Condemned;
-    rows.into_iter().filter(is).map(|(file, _)| file.0).collect()
-}
-
-fn consume(store: &Store) {
-    let consumed = store.transact(Step::PublishCommit, |w| {
-        for (key, _) in w.list::<PartRow>(.., usize::MAX)? {
-            w.remove::<PartRow>(&key)?;
-        }
-        for (key, _) in w.list::<GroupRow>(.., usize::MAX)? {
-            w.remove::<GroupRow>(&key)?;
-        }
-        Ok(())
-    });
-    consumed.unwrap();
-}
-
-/// Does what a view reads stay as long as the view, and no longer? (mutant)
-#[test]
-fn stg8_what_a_view_reads_is_not_given_back_under_it() {
-    for mutant in [false, true] {
-        let (world, store, intake) = begun(11, WriteAccess::Single);
-        append(&store, intake, &["a", "b"]);
-        seal(&store, intake);
-        let large = vec![9; 4000];
-        store.append(vec![Append { stream: intake, payload: large.clone() }]).unwrap();
-        let _off = mutant.then(|| switch_off(Protection::PinHolds));
-        let pin = store.pin();
-        let snapshot = store.snapshot().unwrap();
-        let (_, part) = snapshot.list::<PartRow>(.., 1).unwrap().remove(0);
-        pin.keep(&snapshot, [part.object, part.object]).unwrap();
-        pin.keep_payloads(&snapshot, &[intake]).unwrap();
-        drop(snapshot);
-        let (_, tail) = store.unsealed(intake).unwrap();
-        let bytes = store.fetch(part.object).unwrap();
-        consume(&store);
-        let retired = store.transact_retiring(Step::RetireCommit, &[intake], |w| {
-            w.remove::<StageRow>(&NAME.to_owned()).map(drop)
-        });
-        retired.unwrap();
-        let wide = store.reclaim(Budget::default()).unwrap();
-        if mutant {
-            assert_eq!(wide.files, 2);
-            assert!(pin.fetch(part.object).is_err(), "it was given back under the view");
-            continue;
-        }
-        assert_eq!((wide.files, wide.is_held), (0, true));
-        pin.narrow();
-        assert_eq!(store.reclaim(Budget::default()).unwrap().files, 0);
-        assert_eq!(condemned(&store).len(), 2);
-        assert_eq!(pin.fetch(part.object).unwrap(), bytes);
-        assert_eq!(pin.fetch_range(part.object, 1..3).unwrap(), bytes[1..3]);
-        assert_eq!(pin.payload_bytes(&tail[0].1).unwrap(), large);
-        assert_eq!(store.fetch(part.object).unwrap_err().kind(), ErrorKind::NotFound);
-        drop(pin);
-        let given = store.reclaim(Budget::default()).unwrap();
-        assert_eq!((given.files, given.is_held), (2, false));
-        store.close().unwrap();
-        looked(&world);
-    }
-}
-
-/// Does a narrow pin hold its own files alone, also those that compaction empties?
-#[test]
-fn stg8_a_pin_holds_what_it_keeps_and_nothing_else() {
-    let (_, store, _) = begun(12, WriteAccess::Single);
-    let lease = |bytes: Vec<Vec<u8>>| {
-        let lease = store.lease("l", "test", None, &[]).unwrap();
-        (lease, store.put_objects(lease, bytes).unwrap()[0].0)
-    };
-    let (_, mixed) = lease(vec![vec![1; 2000]]);
-    let (other, _) = lease(vec![vec![2; 2000]]);
-    let pin = store.pin();
-    pin.keep(&store.snapshot().unwrap(), [mixed]).unwrap();
-    pin.narrow();
-    store.retire(&[super::Thing::Lease(other)], "test").unwrap();
-    assert_eq!(store.reclaim(Budget::default()).unwrap().files, 1);
-    assert_eq!(pin.fetch(mixed).unwrap(), vec![1; 2000]);
-    // Inline bytes are kept with their row.
-    let (small, inline) = lease(vec![vec![3; 20]]);
-    let pin = store.pin();
-    pin.keep(&store.snapshot().unwrap(), [inline]).unwrap();
-    store.retire(&[super::Thing::Lease(small)], "test").unwrap();
-    assert_eq!(pin.fetch(inline).unwrap(), vec![3; 20]);
-    let gone = pin.keep(&store.snapshot().unwrap(), [ObjectId(999)]).unwrap_err();
-    assert_eq!(gone.kind(), ErrorKind::NotFound);
-}
-
-/// Is a reader told to look again when a writer gave back what it was about to read?
-#[test]
-fn stg8_another_process_is_told_to_take_a_fresh_view() {
-    let (world, store, intake) = begun(13, WriteAccess::Single);
-    append(&store, intake, &["a", "b"]);
-    seal(&store, intake);
-    let reader = options(&world.process(3), WriteAccess::Single).open_read_only(root()).unwrap();
-    let pin = reader.pin();
-    let snapshot = reader.snapshot().unwrap();
-    let (_, part) = snapshot.list::<PartRow>(.., 1).unwrap().remove(0);
-    pin.keep(&snapshot, [part.object]).unwrap();
-    drop(snapshot);
-    consume(&store);
-    assert_eq!(store.reclaim(Budget::default()).unwrap().files, 1);
-    let told = pin.fetch(part.object).unwrap_err();
-    assert_eq!(told.kind(), ErrorKind::Conflict, "{told}");
-    assert!(told.to_string().contains("fresh view"), "{told}");
-}
-
-fn keys(names: &[&str]) -> Vec<ResourceKey> {
-    names.iter().map(|name| ResourceKey::from(*name)).collect()
-}
-
-fn named(claims: &[super::Claim]) -> Vec<ResourceKey> {
-    claims.iter().map(|claim| claim.resource().clone()).collect()
-}
-
-/// Are claims taken of what is free alone, and of what the dead held? (mutant)
-#[test]
-fn stg12_what_a_living_owner_claims_is_passed_over() {
-    let (world, one, _) = begun(14, WriteAccess::Shared);
-    let two = options(&world.process(2), WriteAccess::Shared).open(root()).unwrap();
-    let wanted = keys(&["a", "b", "c", "d"]);
-    let yes = |_: &Write<'_>, _: &ResourceKey| Ok(true);
-    let first = one.claim_free(&wanted, ClaimKind::Group, 2, &yes).unwrap();
-    assert_eq!(named(&first), wanted[..2]);
-    let not_c = |_: &Write<'_>, resource: &ResourceKey| Ok(*resource != wanted[2]);
-    let second = two.claim_free(&wanted, ClaimKind::Group, 9, &not_c).unwrap();
-    assert_eq!(named(&second), wanted[3..]);
-    // What we hold ourselves is passed over as well.
-    let rest = one.claim_free(&wanted, ClaimKind::Group, 9, &yes).unwrap();
-    assert_eq!(named(&rest), wanted[2..3]);
-    let commit = one.info().unwrap().commit;
-    assert!(one.claim_free(&wanted, ClaimKind::Group, 9, &yes).unwrap().is_empty());
-    assert_eq!(one.info().unwrap().commit, commit, "nothing is free: nothing is committed");
-    {
-        let _off = switch_off(Protection::ClaimExclusive);
-        let stolen = two.claim_free(&wanted, ClaimKind::Group, 9, &yes).unwrap();
-        assert_eq!(stolen.len(), 4, "both work on them");
-        std::mem::forget(stolen);
-    }
-    world.process(2).kill();
-    std::mem::forget(second);
-    std::mem::forget((first, rest));
-    let freed = one.claim_free(&wanted, ClaimKind::Group, 9, &yes).unwrap();
-    assert_eq!(named(&freed), wanted, "their holder is dead");
-    one.release_claims(freed).unwrap();
-    assert!(one.claims(9).unwrap().is_empty());
-    std::mem::forget(two);
-}
-
-/// Is nothing claimed when the rows say no, or cannot be read?
-#[test]
-fn stg17_a_refusal_claims_nothing() {
-    let (_, store, _) = begun(15, WriteAccess::Single);
-    let wanted = keys(&["a", "b"]);
-    let fails = |_: &Write<'_>, resource: &ResourceKey| match *resource == wanted[1] {
-        true => Err(crate::Error::invalid("claim", "b", "no")),
-        false => Ok(true),
-    };
-    let refused = store.claim_free(&wanted, ClaimKind::Group, 9, &fails);
-    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
-    assert!(store.claims(9).unwrap().is_empty());
-    let claims = store.claim_free(&wanted, ClaimKind::Group, 1, &|_, _| Ok(true)).unwrap();
-    assert_eq!(named(&claims), wanted[..1]);
-    drop(claims);
-    assert!(store.claims(9).unwrap().is_empty());
 }
 
 /// Is a stream whose records were taken moved back below them?

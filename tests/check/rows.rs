@@ -282,7 +282,7 @@ fn g12_a_row_that_does_not_decode_is_told() {
             table.insert(&key[..], &value[..]).unwrap();
         });
         assert_told(&report, &[table.name()]);
-        assert!(report.looked_at.records > 60);
+        assert!(report.looked_at.rows > 60);
     }
     let report = bench.tampered(|t| {
         t.table(Table::Streams).insert(&[1u8, 2][..], &[3u8][..]).unwrap();
