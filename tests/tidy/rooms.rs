@@ -34,6 +34,17 @@ const ABOVE_FORMAT: &[&str] = &["vfs", "format"];
 const ABOVE_TRUTH: &[&str] = &["manifest", "journal", "sealed"];
 const ABOVE_ENGINE: &[&str] = &["engine"];
 
+/// The folders of a room, and those that each may name.
+const FOLDERS_OF_RECORDING: &[(&str, &[&str])] = &[
+    ("describing", &[]),
+    ("keeping", &["describing"]),
+    ("reading", &["describing", "keeping"]),
+    ("finding", &["describing", "reading"]),
+    ("writing", &["describing", "keeping", "reading"]),
+    ("resuming", &["describing", "keeping", "reading", "writing"]),
+    ("files", &["describing", "keeping", "reading", "writing"]),
+];
+
 /// What the command line tool may not name: it lives on the public interface.
 const CLOSED_TO_BIN: &[&str] = &["format", "manifest", "journal", "sealed", "codec", "protection"];
 
@@ -109,6 +120,48 @@ fn an_arrow_that_points_up_is_caught() {
         import_breaches(&[lib, bad, bin]),
         &["manifest::Row", "engine::open::X", "crate::Store", "super", "manifest::Key"],
     );
+}
+
+fn folder_breaches(sources: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for source in sources.iter().filter(|source| source.path.starts_with("src/recording/")) {
+        let module = source.module();
+        let Some(folder) = module.get(1) else { continue };
+        let known = FOLDERS_OF_RECORDING.iter().find(|(name, _)| name == folder);
+        let Some((_, below)) = known else {
+            breaches.push(format!("{}: no folder has it", source.path));
+            continue;
+        };
+        for (line, path) in source.paths() {
+            // The bare room is `pub(in crate::recording)`.
+            let Some(other) = path.get(2).map(String::as_str) else { continue };
+            if path[..2] != ["crate", "recording"] {
+                continue;
+            }
+            if other != folder && !below.contains(&other) {
+                let path = path.join("::");
+                breaches.push(format!("{}:{line}: {folder} may not name {path}", source.path));
+            }
+        }
+    }
+    breaches
+}
+
+/// Do the folders inside a room keep to the arrows on its title page?
+#[test]
+fn folders_name_only_folders_below() {
+    assert_none("an arrow points up or sideways", folder_breaches(&sources("src")));
+}
+
+#[test]
+fn a_folder_that_names_one_above_is_caught() {
+    let bad = Source::new(
+        "src/recording/reading/stream.rs",
+        "use crate::recording::describing::Every;\nuse super::field::FieldRead;\n\
+         use crate::recording::writing::Recorder;\nuse super::super::Decoders;",
+    );
+    let flat = Source::new("src/recording/flat.rs", "use crate::engine::Store;");
+    assert_caught(folder_breaches(&[bad, flat]), &["writing::Recorder", "Decoders", "flat.rs"]);
 }
 
 /// A foreign thing, as the beginning of a path, and the places that may name it.
