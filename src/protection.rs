@@ -107,6 +107,9 @@ protections! {
     StageReleaseInCommit = "stage_release_in_commit",
     StageRetireConsumed = "stage_retire_consumed",
     StageValidateFirst = "stage_validate_first",
+    HandoffPrepared = "handoff_prepared",
+    HandoffEvidence = "handoff_evidence",
+    HandoffSynced = "handoff_synced",
 }
 
 #[cfg(feature = "sim")]

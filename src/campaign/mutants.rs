@@ -96,6 +96,9 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::ClaimExclusive,
         Protection::ViewOneSnapshot,
         Protection::PinHolds,
+        Protection::HandoffPrepared,
+        Protection::HandoffEvidence,
+        Protection::HandoffSynced,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -15,12 +15,14 @@
 
 mod converting;
 mod describing;
+mod handing_off;
 mod reading;
 mod taking_in;
 
 pub use crate::format::staged::{Form, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX};
-pub use crate::ids::{GroupId, OutputId, QuarantineId, StageId};
+pub use crate::ids::{GroupId, HandoffId, OutputId, QuarantineId, StageId};
 pub use crate::journal::{Level, Ticket};
+pub use crate::manifest::HandoffState;
 pub use converting::{
     ConvertOptions, ConvertProgress, Converted, Converter, Input, Made, MergeOptions, Merged,
     Merger, OnProgress, OutputReader, OutputView, OutputWriter, Plan, PlanOptions, Quarantined,
@@ -29,5 +31,6 @@ pub use converting::{
 pub use describing::{
     Batch, GroupView, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Produced,
 };
+pub use handing_off::{DirectoryTarget, HandedOff, HandoffView, Offer, Resumed, Target};
 pub use reading::{Origin, ReadBatch, StageBatches, StageView};
 pub use taking_in::{Appended, Flushed, Ready, STAGE_NAME_BYTES_MAX, Stage, StageAbout};

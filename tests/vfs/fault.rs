@@ -314,6 +314,7 @@ fn a_sweep_strikes_each_suitable_operation_once() {
         write_all_at(&*file, &content, 0)?;
         file.sync_data()?;
         disk.rename(&root.join("new"), &root.join("named"))?;
+        disk.link(&root.join("named"), &root.join("second"))?;
         disk.sync_dir(root)?;
         file.try_lock(LockRange::WHOLE, Sharing::Shared)?;
         let mut bytes = [0; 3000];

@@ -11,6 +11,7 @@ use crate::manifest::{
     ClaimKind, HandoffOrderKey, HandoffOrderRow, HandoffRow, HandoffState, ObjectRow, OutputRow,
     Reading, ResourceKey,
 };
+use crate::staging::handing_off::forget_handoffs;
 use crate::staging::{Key, KeyShape, Stage};
 use crate::vfs::Step;
 
@@ -161,13 +162,7 @@ impl Stage {
         }
         let committed = self.store.transact(Step::RetireCommit, |w| {
             for id in &wanted {
-                if let Some(handoff) = undecided(w, self.id(), *id)? {
-                    let (place, cause) = (
-                        format!("output {id} of {}", self.place()),
-                        format!("hand-off {handoff} is not decided; resume it or roll it back"),
-                    );
-                    return Err(Error::new(ErrorKind::Conflict, "retire", place, cause));
-                }
+                forget_handoffs(w, self.id(), *id)?;
                 w.remove::<OutputRow>(&(self.id(), *id))?;
             }
             claims.iter().try_for_each(|claim| claim.release_in(w))?;

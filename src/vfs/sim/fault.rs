@@ -33,6 +33,8 @@ pub enum FaultKind {
     LockRefused,
     /// The file system knows no locks.
     LockUnsupported,
+    /// The file system gives no file a second name: EPERM, as Linux says it.
+    LinkUnsupported,
     /// One bit of what was read is flipped; the disk itself is unharmed.
     BitFlip,
     /// What is read is what was there before the last sync of the file.
@@ -46,7 +48,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Eio,
         Self::Enospc,
         Self::EnospcUntilFreed,
@@ -56,6 +58,7 @@ impl FaultKind {
         Self::Emfile,
         Self::LockRefused,
         Self::LockUnsupported,
+        Self::LinkUnsupported,
         Self::BitFlip,
         Self::StaleRead,
         Self::MisdirectedRead,
@@ -87,6 +90,7 @@ impl FaultKind {
             Self::LockRefused | Self::LockUnsupported => {
                 matches!(operation, O::Lock | O::LockDir)
             }
+            Self::LinkUnsupported => operation == O::Link,
             Self::ShortRead | Self::BitFlip | Self::StaleRead | Self::MisdirectedRead => {
                 operation == O::Read
             }
@@ -104,6 +108,7 @@ impl FaultKind {
             Self::Eintr => Some(refusal(libc::EINTR)),
             Self::Emfile => Some(refusal(libc::EMFILE)),
             Self::LockUnsupported => Some(refusal(libc::EOPNOTSUPP)),
+            Self::LinkUnsupported => Some(refusal(libc::EPERM)),
             _ => None,
         }
     }

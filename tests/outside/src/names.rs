@@ -151,16 +151,16 @@ mod manifest {
         CheckpointRow, ChunkRow, ClaimKind, ClaimRow, Committed, Compacted, CondemnedRow,
         CountersKey, CountersRow, Cursor, Cut, DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow,
         EventForm, EventRow, FEATURES_READ, FEATURES_WRITE, FORMAT, FileObjectRow, FileRow,
-        FileState, FrameRow, GroupRow, GroupState, HandoffRow, HandoffState, HistoryKey,
-        HistoryRow, InlineRow, JournalRow, JournalState, Key, LeaseRow, Manifest, MetaRow, NameKey,
-        NameRow, Namespace, Newborn, ObjectRow, Open, OpenGroupKey, OpenGroupRow, OutputRow,
-        OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey, ParameterOrderRow,
-        ParameterRow, PartRow, Pass, PassRow, Place, ProducerKey, ProducerRow, QuarantineRow, Raw,
-        Reading, ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey, Row,
-        RowKey, Settled, Snapshot, SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow,
-        TURN_MILLIS_MAX, Table, ValueForm, Waits, Witness, Write, edges_of_value, from_value,
-        lock_file, lock_out, read_head, read_whole_head, replace_head, row_value, switch, to_value,
-        write_head, write_head_by,
+        FileState, FrameRow, GroupRow, GroupState, HandoffOrderKey, HandoffOrderRow, HandoffRow,
+        HandoffState, HistoryKey, HistoryRow, InlineRow, JournalRow, JournalState, Key, LeaseRow,
+        Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn, ObjectRow, Open, OpenGroupKey,
+        OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey,
+        ParameterOrderRow, ParameterRow, PartRow, Pass, PassRow, Place, ProducerKey, ProducerRow,
+        QuarantineRow, Raw, Reading, ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus,
+        ResourceKey, Row, RowKey, Settled, Snapshot, SnapshotRow, StageRow, StateBytes, StoreKey,
+        StreamRow, TURN_MILLIS_MAX, Table, ValueForm, Waits, Witness, Write, edges_of_value,
+        from_value, lock_file, lock_out, read_head, read_whole_head, replace_head, row_value,
+        switch, to_value, write_head, write_head_by,
     };
 }
 
@@ -230,12 +230,13 @@ mod state {
 
 mod staging {
     pub use sealstone::staging::{
-        Appended, Batch, ConvertOptions, ConvertProgress, Converted, Converter, Flushed, Form,
-        GroupId, GroupView, Input, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType,
-        Level, Made, MergeOptions, Merged, Merger, OnProgress, Origin, OutputId, OutputReader,
-        OutputView, OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions,
-        Produced, QuarantineId, Quarantined, ReadBatch, Ready, RetiredOutputs,
-        STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageBatches, StageId, StageView, Ticket,
+        Appended, Batch, ConvertOptions, ConvertProgress, Converted, Converter, DirectoryTarget,
+        Flushed, Form, GroupId, GroupView, HandedOff, HandoffId, HandoffState, HandoffView, Input,
+        KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Level, Made, MergeOptions,
+        Merged, Merger, Offer, OnProgress, Origin, OutputId, OutputReader, OutputView,
+        OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions, Produced,
+        QuarantineId, Quarantined, ReadBatch, Ready, Resumed, RetiredOutputs, STAGE_NAME_BYTES_MAX,
+        Stage, StageAbout, StageBatches, StageId, StageView, Target, Ticket,
     };
 }
 

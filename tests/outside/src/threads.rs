@@ -256,6 +256,8 @@ shared! {
     sealstone::manifest::ValueForm,
     sealstone::manifest::GroupRow,
     sealstone::manifest::GroupState,
+    sealstone::manifest::HandoffOrderKey,
+    sealstone::manifest::HandoffOrderRow,
     sealstone::manifest::HandoffRow,
     sealstone::manifest::HandoffState,
     sealstone::manifest::OpenGroupKey,
