@@ -240,6 +240,15 @@ mod staging {
     };
 }
 
+mod shipped {
+    pub use sealstone::staging::JsonLinesToZstd;
+}
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    pub use sealstone::staging::{RecordBatch, ToParquet};
+}
+
 mod campaign {
     pub use sealstone::campaign;
 }
