@@ -40,4 +40,6 @@ pub use reading::{Origin, ReadBatch, StageBatches, StageView};
 pub use shipped::JsonLinesToZstd;
 #[cfg(feature = "parquet")]
 pub use shipped::ToParquet;
-pub use taking_in::{Appended, Flushed, Ready, STAGE_NAME_BYTES_MAX, Stage, StageAbout};
+pub use taking_in::{
+    Appended, Flushed, Progress, Ready, RemovedStage, STAGE_NAME_BYTES_MAX, Stage, StageAbout,
+};
