@@ -78,6 +78,7 @@ const BOUNDS: &[Bound] = &[
     Bound { kind: "journal", times: 2, fixed: 192 << 10 },
     Bound { kind: "sealed", times: 2, fixed: 320 << 10 },
     Bound { kind: "manifest", times: 3, fixed: 256 << 10 },
+    Bound { kind: "one file", times: 4, fixed: 1 << 20 },
 ];
 
 /// Cases of each file, and of each long one.
@@ -136,6 +137,41 @@ fn long_sources() -> Vec<Source> {
     sources(&root)
 }
 
+/// Stores that are one file: a short one, and one so long that its length decides.
+fn single_files() -> Vec<Source> {
+    let mut found = Vec::new();
+    for (records, objects) in [(20, 2), (60, 40)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.stone");
+        let mut limits = one_file_limits();
+        limits.ballast_bytes = 0;
+        let options = Store::options().limits(limits).layout(sealstone::Layout::SingleFile);
+        let store = options.create(&path).unwrap();
+        let stream = store.create_stream("s").unwrap();
+        let mut rng = Rng::new(records);
+        let mut noise = |len: usize| {
+            let mut bytes = vec![0; len];
+            rng.fill(&mut bytes);
+            bytes
+        };
+        for _ in 0..records {
+            store.append(vec![Append { stream, payload: noise(records as usize * 400) }]).unwrap();
+        }
+        store.barrier().unwrap();
+        let lease = store.lease("keeper", "test", None, &[]).unwrap();
+        store.put_objects(lease, (0..objects).map(|n| noise(100 + n * 2500)).collect()).unwrap();
+        // As it stands while its writer lives.
+        found.push(("one file", "run.stone".to_owned(), std::fs::read(&path).unwrap()));
+    }
+    found
+}
+
+fn one_file_limits() -> sealstone::Limits {
+    let mut limits = sealstone::Limits::default();
+    (limits.background, limits.manifest_cache_bytes) = (false, 1 << 20);
+    limits
+}
+
 /// A file made hostile: cut, grown, with bits flipped, with fields that promise the most, or noise.
 fn hostile(whole: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = whole.to_vec();
@@ -187,6 +223,14 @@ impl Bench {
                     }
                 }
             }
+            "one file" => {
+                let whole = || {
+                    let options = Store::options().limits(one_file_limits());
+                    options.check_integrity(CheckIntegrity::Always)
+                };
+                drop(whole().open_read_only(path));
+                drop(whole().open(path));
+            }
             _ => {
                 let check_integrity = CheckIntegrity::Always;
                 let how = Open { cache_bytes: 1 << 20, check_integrity, ..Open::default() };
@@ -204,7 +248,9 @@ fn g22_opening_a_hostile_file_allocates_a_small_multiple_of_it() {
     println!("SEALSTONE_SEED={seed}");
     let mut rng = Rng::new(seed);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/first-unclean");
-    for (kind, name, whole) in sources(&golden).into_iter().chain(long_sources()) {
+    for (kind, name, whole) in
+        sources(&golden).into_iter().chain(long_sources()).chain(single_files())
+    {
         let bound = BOUNDS.iter().find(|bound| bound.kind == kind).unwrap();
         let bench = Bench { disk: RealDisk::new(), dir: tempfile::tempdir().unwrap() };
         let path = bench.dir.path().join(name);

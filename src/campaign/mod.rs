@@ -39,6 +39,7 @@ mod slice;
 mod space;
 mod tamper;
 mod tamper_copy;
+mod tamper_file;
 mod trace;
 
 pub use case::{Case, replay};

@@ -92,8 +92,6 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::SealerOrder,
         Protection::AskedOnceOpen,
         Protection::SmallTogether,
-        Protection::StageGroupDetached,
-        Protection::StageProducerWindow,
         Protection::TakenOnce,
         Protection::ClaimExclusive,
         Protection::ViewOneSnapshot,

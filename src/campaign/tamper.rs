@@ -12,6 +12,7 @@ use super::liar::{Liar, Lie};
 use super::model::Bytes;
 use super::play::root;
 use super::tamper_copy::{bad_backup, bad_manifest_copy};
+use super::tamper_file;
 use crate::engine::{Append, Budget, Options, Store, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::HEADER_BYTES;
@@ -41,11 +42,19 @@ pub enum Tamper {
     FailedSync,
     /// A write to a journal ends in the middle with an error.
     TornWrite,
+    /// In one file: bytes of durable records are flipped.
+    FileFlippedRecord,
+    /// In one file: a sync fails.
+    FileFailedSync,
+    /// In one file: a write ends in the middle with an error.
+    FileTornWrite,
+    /// In one file: a byte of a commit is not what was written.
+    FileFlippedWrite,
 }
 
 impl Tamper {
     /// Every scenario.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::OldManifest,
         Self::FlippedFrame,
         Self::StaleFrames,
@@ -54,6 +63,10 @@ impl Tamper {
         Self::BadBackup,
         Self::FailedSync,
         Self::TornWrite,
+        Self::FileFlippedRecord,
+        Self::FileFailedSync,
+        Self::FileTornWrite,
+        Self::FileFlippedWrite,
     ];
 }
 
@@ -77,6 +90,10 @@ fn tamper_with(tamper: Tamper, seed: u64) -> Told<u64> {
         Tamper::BadBackup => bad_backup(seed),
         Tamper::FailedSync => failed_sync(seed),
         Tamper::TornWrite => torn_write(seed),
+        Tamper::FileFlippedRecord => tamper_file::flipped_record(seed),
+        Tamper::FileFailedSync => tamper_file::failed_sync(seed),
+        Tamper::FileTornWrite => tamper_file::torn_write(seed),
+        Tamper::FileFlippedWrite => tamper_file::flipped_write(seed),
     }
 }
 
@@ -106,7 +123,7 @@ pub(super) fn create(disk: &SimDisk) -> Told<(Store, StreamId)> {
 }
 
 /// A record of 40 bytes, so that all frames are of one length.
-fn record(byte: u8) -> Vec<u8> {
+pub(super) fn record(byte: u8) -> Vec<u8> {
     vec![byte; 40]
 }
 
@@ -146,7 +163,7 @@ fn journal_of(disk: &SimDisk, store: &Store) -> Told<PathBuf> {
 
 /// The disk as it is after a power cut in which everything survived, or nothing that was not
 /// synced.
-fn after_power(disk: &SimDisk, outcome: Outcome) -> SimDisk {
+pub(super) fn after_power(disk: &SimDisk, outcome: Outcome) -> SimDisk {
     let log = disk.events();
     let mut cursor = log.cursor(Profile::PosixHarshest);
     cursor.advance_to(log.len());
@@ -154,7 +171,7 @@ fn after_power(disk: &SimDisk, outcome: Outcome) -> SimDisk {
     log.image(&Outcomes { profile: Profile::PosixHarshest, cut: log.len(), pending }).disk()
 }
 
-fn shown(store: &Store) -> Told<Vec<Bytes>> {
+pub(super) fn shown(store: &Store) -> Told<Vec<Bytes>> {
     Ok(records_of(&must("read", Content::read(store))?))
 }
 

@@ -32,8 +32,8 @@ mod writing;
 
 pub use crate::engine::FollowLevel;
 pub use crate::format::column::{
-    Array, Axis, Blob, Column, Data, Elements, Field, FieldType, Flags, Number, OpaqueType, Schema,
-    Shape, Value,
+    Array, Axis, Blob, BlockCodec, Column, Data, Elements, Field, FieldType, Flags, Number,
+    OpaqueType, Schema, Shape, Value,
 };
 pub use crate::ids::EventId;
 pub use crate::journal::{Level, Ticket};
@@ -49,9 +49,9 @@ pub use keeping::{
     RetentionPlan, Stays, ToRetire,
 };
 pub use reading::{
-    Columns, Decoded, Decoders, Diff, Difference, Element, FieldRead, Follow, Followed,
-    FollowedRecord, Gap, Merged, NdArray, Opaque, PausedFollow, Readable, Recording, Records,
-    Restored, States, Stream,
+    Block, Blocks, Columns, Decoded, Decoders, Diff, Difference, Element, FieldRead, Follow,
+    Followed, FollowedRecord, Gap, Merged, NdArray, Opaque, PausedFollow, Readable, Recording,
+    Records, Restored, States, Stream,
 };
 pub use resuming::{
     ForkedRecording, QUARANTINE_HOLDER, Quarantined, Resume, ResumeFrom, ResumePlan, Resumed,

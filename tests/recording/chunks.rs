@@ -1,11 +1,15 @@
 //! Where chunks end, how many go together, and that their number costs no memory.
 
+use std::sync::Arc;
+
 use sealstone::engine::{Append, ChunkBuild};
 use sealstone::ids::Sequence;
 use sealstone::protection::{Protection, switch_off};
 use sealstone::recording::{Field, FieldType, ResumeFrom, Schema, StreamOptions, Value};
-use sealstone::{ErrorKind, Store};
+use sealstone::vfs::TraceDisk;
+use sealstone::{ErrorKind, Limits, Store};
 
+use crate::rig::disk;
 use crate::support::{draft, home, iterations};
 
 fn bytes_schema() -> Schema {
@@ -143,4 +147,47 @@ fn rec25_a_recording_that_ended_does_not_grow() {
         store.retire_recording("run", "again").unwrap();
         store.close().unwrap();
     }
+}
+
+/// What a window of chunks cost: commits, calls that change the disk, bytes written.
+fn costs_of_windows(windows: usize, chunks: u64) -> Vec<[u64; 3]> {
+    let traced = TraceDisk::counting(Arc::new(disk(26)));
+    let mut limits = Limits::default();
+    (limits.sealed_folders, limits.ballast_bytes, limits.background) = (2, 0, false);
+    let store = Store::options().limits(limits).disk(Arc::new(traced.clone()));
+    let store = store.create("/data/run.stone").unwrap();
+    let schema = Schema::new(vec![Field::new("v", FieldType::F64)]).unwrap();
+    let new = store.record("many", &schema).stream("s", ["v"]).chunk_records(1);
+    let run = new.start().unwrap();
+    let commits = || store.stats().unwrap().commit.0;
+    let (mut next, mut costs) = (0i64, Vec::new());
+    for _ in 0..windows {
+        let (before, began) = (traced.counts(), commits());
+        for _ in 0..chunks {
+            run.append(0, next, &[Value::F64(next as f64)]).unwrap();
+            next += 1;
+        }
+        let cost = traced.counts().since(&before);
+        costs.push([commits() - began, cost.mutations(), cost.bytes_written]);
+    }
+    run.complete().unwrap();
+    let stream = store.recording("many").unwrap().stream("s").unwrap();
+    assert_eq!(stream.chunk_count() as u64, windows as u64 * chunks);
+    costs
+}
+
+/// Does a chunk cost what the chunks long before it cost, in commits, in calls of the disk, in bytes, but
+/// for the one index whose order is that of no time?
+#[test]
+fn rec26_a_chunk_costs_no_more_for_those_before_it() {
+    const CHUNKS: u64 = 2000;
+    let costs = costs_of_windows(5, CHUNKS);
+    println!("{costs:?}");
+    // The first window also fills the batches up to a thousand chunks. A batch touches each page of the
+    // index of digests, which holds 64 of them and more, until there are as many pages as chunks in it.
+    let ([commits, early, early_bytes], [late_commits, late, late_bytes]) = (costs[1], costs[4]);
+    let pages = late_commits * 3 * CHUNKS / 64 + 20;
+    assert!(late_commits <= commits + 1, "{costs:?}");
+    assert!(late <= early + pages, "{costs:?}");
+    assert!(late_bytes <= early_bytes + pages * 4096, "{costs:?}");
 }

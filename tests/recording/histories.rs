@@ -12,12 +12,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sealstone::campaign::Limited;
 use sealstone::check::{CheckOptions, Severity, check};
 use sealstone::recording::{
-    Cell, Every, Field, FieldType, NewRecording, Observable, Opaque, Recorder, RecordingStatus,
-    ResumeFrom, Schema, StreamOptions, TimeAxis, Value,
+    Cell, Every, Field, FieldType, NewRecording, Observable, Opaque, Overflow, Recorder,
+    RecordingStatus, ResumeFrom, Schema, StreamOptions, TimeAxis, Value,
 };
 use sealstone::vfs::Disk;
 use sealstone::vfs::sim::{Profile, Rng, SimDisk};
@@ -31,6 +32,26 @@ enum Rule {
     Time(f64),
     Change,
     Predicate(i64),
+    /// Nanoseconds of the wall clock: where it picks, no other run picks.
+    Wall(u64),
+}
+
+/// A stream of the plan.
+#[derive(Debug, Clone)]
+struct Planned {
+    name: String,
+    fields: Vec<String>,
+    rule: Rule,
+    chunk_bytes: u64,
+    overflow: Overflow,
+}
+
+impl Planned {
+    /// Whether it may leave out what another run of it records.
+    fn is_loose(&self) -> bool {
+        let leaves_out = matches!(self.overflow, Overflow::Drop | Overflow::Ring { .. });
+        leaves_out || matches!(self.rule, Rule::Wall(_))
+    }
 }
 
 /// Everything that a history follows from.
@@ -40,7 +61,8 @@ struct Plan {
     layout: Layout,
     access: WriteAccess,
     schema: Schema,
-    streams: Vec<(String, Vec<String>, Rule, u64)>,
+    streams: Vec<Planned>,
+    queue_bytes: u64,
     is_timed: bool,
     iterations: i64,
     checkpoint_one_in: u64,
@@ -99,26 +121,37 @@ impl Plan {
         }
         let streams = (0..1 + rng.below(4)).map(|at| {
             let mut of: Vec<String> = names.iter().filter(|_| rng.one_in(2)).cloned().collect();
-            let rule = match rng.below(6) {
+            let rule = match rng.below(7) {
                 0 => Rule::Iterations(1 + rng.below(7)),
                 1 if is_timed => Rule::Time(0.1 + rng.below(30) as f64 / 10.0),
                 2 => Rule::Change,
                 3 => Rule::Predicate(2 + rng.below(5) as i64),
+                4 if rng.one_in(2) => Rule::Wall(1 + rng.below(200_000)),
                 _ => Rule::All,
             };
             if of.is_empty() || matches!(rule, Rule::Change) {
                 of.retain(|name| name != "level");
                 of.push("level".to_owned());
             }
-            (format!("s{at}"), of, rule, 40 + rng.below(1500))
+            let overflow = match rng.below(8) {
+                0 => Overflow::Fail,
+                1 => Overflow::BlockFor(Duration::from_secs(3600)),
+                2 => Overflow::Drop,
+                3 => Overflow::Ring { records: 1 + rng.below(6), bytes: 500 + rng.below(4000) },
+                _ => Overflow::Block,
+            };
+            let (name, chunk_bytes) = (format!("s{at}"), 40 + rng.below(1500));
+            Planned { name, fields: of, rule, chunk_bytes, overflow }
         });
         let streams = streams.collect();
+        let queue_bytes = [12 << 10, 32 << 10][rng.index(2)];
         Self {
             seed,
             layout,
             access,
             schema,
             streams,
+            queue_bytes,
             is_timed,
             iterations: 5 + rng.below(35) as i64,
             checkpoint_one_in: 3 + rng.below(20),
@@ -129,31 +162,39 @@ impl Plan {
     }
 
     fn options(&self, disk: &SimDisk) -> Options {
+        let mut limits = Limited::Tiny.limits();
+        limits.queue_bytes = self.queue_bytes;
         Store::options()
-            .limits(Limited::Tiny.limits())
+            .limits(limits)
             .layout(self.layout)
             .access(self.access)
             .disk(Arc::new(disk.clone()))
     }
 
-    fn draft(&self, store: &Store, name: &str) -> NewRecording {
+    /// With `all` streams that may leave something out leave nothing out: what others of them may hold.
+    fn draft(&self, store: &Store, name: &str, all: bool) -> NewRecording {
         let mut axis = TimeAxis::named("step", "");
         if self.is_timed {
             axis = axis.time("t", "s");
         }
         let mut draft = store.record(name, &self.schema).time_axis(axis);
-        for (name, fields, rule, chunk_bytes) in &self.streams {
-            let every = match rule {
+        for stream in &self.streams {
+            let is_whole = all && stream.is_loose();
+            let every = match &stream.rule {
+                _ if is_whole => Every::observation(),
                 Rule::All => Every::observation(),
                 Rule::Iterations(interval) => Every::iterations(*interval),
                 Rule::Time(interval) => Every::time(*interval),
                 Rule::Change => Every::change_of("level"),
+                Rule::Wall(nanos) => Every::wall(Duration::from_nanos(*nanos)),
                 Rule::Predicate(of) => {
                     let of = *of;
                     Every::when(move |iteration, _| iteration % of == 1)
                 }
             };
-            let options = StreamOptions::new(name, fields).every(every).chunk_bytes(*chunk_bytes);
+            let overflow = if is_whole { Overflow::Block } else { stream.overflow };
+            let options = StreamOptions::new(&stream.name, &stream.fields).every(every);
+            let options = options.chunk_bytes(stream.chunk_bytes).overflow(overflow);
             draft = draft.stream_as(options);
         }
         draft
@@ -268,6 +309,23 @@ fn upto(content: &Content, last: Option<i64>) -> Content {
     content.iter().map(|(name, records)| (name.clone(), kept(records))).collect()
 }
 
+/// Whether `found` is what is expected: the same, of a stream that may leave something out a part of it, in
+/// order.
+fn agrees(plan: &Plan, found: &Content, expected: &Content) -> bool {
+    let names =
+        |content: &Content| content.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let of_stream = |((_, found), (_, expected)): (&(_, Vec<_>), &(_, Vec<_>)),
+                     stream: &Planned| {
+        let mut rest = expected.iter();
+        match stream.is_loose() {
+            true => found.iter().all(|record| rest.any(|one| one == record)),
+            false => found == expected,
+        }
+    };
+    let mut pairs = found.iter().zip(expected).zip(&plan.streams);
+    names(found) == names(expected) && pairs.all(|(pair, stream)| of_stream(pair, stream))
+}
+
 fn last_of(content: &Content) -> Option<i64> {
     content.iter().filter_map(|(_, records)| records.last().map(|(at, _)| *at)).max()
 }
@@ -284,6 +342,9 @@ struct Counts {
     cut: AtomicU64,
     forks: AtomicU64,
     unborn: AtomicU64,
+    /// Records of streams that may leave some out, and those that they left out.
+    loose: AtomicU64,
+    left_out: AtomicU64,
 }
 
 struct Player<'a> {
@@ -327,7 +388,7 @@ impl Player<'_> {
     fn record(&mut self, store: &Store, name: &str) -> Go<()> {
         let (recorder, mut state) = match store.recording(name) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                let recorder = say("start", self.plan.draft(store, name).start())?;
+                let recorder = say("start", self.draft(store, name).start())?;
                 (recorder, State::first(self.plan))
             }
             Err(e) => return Err(format!("look for it: {e}")),
@@ -335,15 +396,37 @@ impl Player<'_> {
             Ok(_) => self.resume(store, name)?,
         };
         while state.iteration < self.plan.iterations {
-            say("observe", recorder.observe(&state))?;
+            self.observe(&recorder, &state)?;
             self.disturb(store, &recorder, &state, name)?;
             state = state.next();
         }
         say("complete", recorder.complete())
     }
 
+    fn draft(&self, store: &Store, name: &str) -> NewRecording {
+        self.plan.draft(store, name, self.expected.is_none())
+    }
+
+    /// Observes; what fails for want of room comes again once there is some.
+    fn observe(&self, recorder: &Recorder, state: &State) -> Go<()> {
+        loop {
+            match recorder.observe(state) {
+                Err(e) if e.kind() == ErrorKind::QueueFull => {
+                    say("make room", recorder.barrier())?;
+                }
+                observed => return say("observe", observed).map(drop),
+            }
+        }
+    }
+
     /// What must change nothing: barriers and checkpoints, wherever they come.
     fn disturb(&mut self, store: &Store, recorder: &Recorder, state: &State, name: &str) -> Go<()> {
+        for (position, stream) in self.plan.streams.iter().enumerate() {
+            let keeps = matches!(stream.overflow, Overflow::Ring { .. });
+            if keeps && self.expected.is_some() && self.rng.one_in(4) {
+                say("trigger", recorder.trigger(position))?;
+            }
+        }
         if self.rng.one_in(self.plan.barrier_one_in) {
             say("barrier", recorder.barrier())?;
             self.disk.note(format!("{name} {}", state.iteration));
@@ -364,10 +447,10 @@ impl Player<'_> {
         let expected = self.expected.ok_or("a run that nobody kills is resumed")?;
         let found = say("read", content(store, name))?;
         let last = last_of(&found);
-        if found != upto(expected, last) {
+        if !agrees(self.plan, &found, &upto(expected, last)) {
             return Err(format!("{name}: {found:?} is no prefix of {expected:?}"));
         }
-        let draft = self.plan.draft(store, name);
+        let draft = self.draft(store, name);
         let resume = || store.resume(name).expect(&draft);
         let mut from = [ResumeFrom::Tail, ResumeFrom::LatestCheckpoint][self.rng.index(2)];
         let planned = match resume().from(from).plan() {
@@ -397,7 +480,7 @@ impl Player<'_> {
                     return Err(format!("another state at iteration {iteration}"));
                 }
                 let kept = say("read", content(store, name))?;
-                if kept != upto(expected, Some(iteration)) {
+                if !agrees(self.plan, &kept, &upto(expected, Some(iteration))) {
                     return Err(format!("{name}: {kept:?} is not what was there at {iteration}"));
                 }
                 state.next()
@@ -458,7 +541,8 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
             return Err(format!("{} is {:?}", found.name(), found.status()));
         }
         let content = say("read", content(&store, found.name()))?;
-        if content != expected {
+        count_loose(&plan, &found, &content, &expected, counts)?;
+        if !agrees(&plan, &content, &expected) {
             return Err(format!("{}: {content:?} is not {expected:?}", found.name()));
         }
     }
@@ -472,6 +556,28 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
         let is_bad = |finding: &&sealstone::check::Finding| finding.severity != Severity::Note;
         if let Some(finding) = report.findings.iter().find(is_bad) {
             return Err(format!("check: {finding:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Counts what streams that may leave something out left out, and compares it with what they say.
+fn count_loose(
+    plan: &Plan,
+    recording: &sealstone::recording::Recording,
+    content: &Content,
+    expected: &Content,
+    counts: &Counts,
+) -> Go<()> {
+    for ((planned, (name, records)), (_, all)) in plan.streams.iter().zip(content).zip(expected) {
+        if !planned.is_loose() {
+            continue;
+        }
+        counts.loose.fetch_add(records.len() as u64, Ordering::Relaxed);
+        counts.left_out.fetch_add((all.len() - records.len()) as u64, Ordering::Relaxed);
+        let dropped = say("count", say("open", recording.stream(name))?.dropped())?;
+        if records.len() as u64 + dropped > all.len() as u64 {
+            return Err(format!("{name}: {} records, {dropped} dropped of all", records.len()));
         }
     }
     Ok(())
@@ -494,7 +600,7 @@ fn check_acknowledged(
     let store = say("look", plan.options(disk).open_read_only(root()))?;
     let found = say("look", content(&store, name))?;
     // Every stream by itself: what a stream records follows from the state alone.
-    if upto(&found, Some(at)) != upto(expected, Some(at)) {
+    if !agrees(plan, &upto(&found, Some(at)), &upto(expected, Some(at))) {
         return Err(format!("{name}: iteration {at} was acknowledged, and {found:?} is left"));
     }
     Ok(())
@@ -547,6 +653,8 @@ fn rec39_histories_of_kills_end_as_the_run_that_nobody_killed() {
             ("resumes from a checkpoint", &counts.from_checkpoint),
             ("records cut", &counts.cut),
             ("forks", &counts.forks),
+            ("records of streams that leave some out", &counts.loose),
+            ("records left out", &counts.left_out),
         ] {
             assert!(counted.load(Ordering::Relaxed) > count / 20, "{what}: {counts:?}");
         }

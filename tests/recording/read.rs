@@ -10,6 +10,7 @@ use sealstone::recording::{
 use sealstone::vfs::{Operation, RealDisk, TraceDisk};
 use sealstone::{ErrorKind, Store};
 
+use crate::gate::GateDisk;
 use crate::made::{self, bulk};
 use crate::support::{draft, home, iterations};
 
@@ -312,4 +313,104 @@ fn rec44_a_stream_of_many_chunks_looks_for_those_it_is_asked_for() {
     let moved = x(10..20).unwrap_err();
     assert_eq!(moved.kind(), ErrorKind::Conflict, "{moved}");
     assert_eq!(iterations(store, "s").len(), 1_400);
+}
+
+/// Do footers say of each block what its values say, for every stored type, and without a value being
+/// read?
+#[test]
+fn rec44_statistics_of_blocks_are_those_of_their_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = TraceDisk::new(RealDisk::new());
+    let store = Store::options().disk(Arc::new(disk.clone())).create(dir.path().join("s")).unwrap();
+    let x = Field::new("x", FieldType::F64).nullable();
+    let fields = vec![x, Field::new("n", FieldType::I16), Field::new("s", FieldType::String)];
+    let schema = Schema::new(fields).unwrap().timed();
+    let new = store.record("run", &schema).chunk_bytes(256 << 10).stream("s", ["x", "n", "s"]);
+    let mut bulk = new.start_bulk().unwrap();
+    for n in 0..60_000i64 {
+        let x = match n % 7 {
+            0 => Value::Missing,
+            1 => Value::F64(f64::NAN),
+            2 => Value::F64(-made::noise(n as u64)),
+            _ => Value::F64(made::noise(n as u64)),
+        };
+        let number = Value::I16((n % 3000) as i16 - 1500);
+        bulk.push_at(0, n * 2, Some(n as f64), &[x, number, Value::String("text")]).unwrap();
+    }
+    bulk.complete(&[]).unwrap();
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    let x: Vec<Option<f64>> = stream.field("x").unwrap().to_vec().unwrap();
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    sealed_bytes(&disk);
+    let blocks = |name: &str| -> Vec<_> {
+        stream.field(name).unwrap().blocks().unwrap().map(|block| block.unwrap()).collect()
+    };
+    let of_x = blocks("x");
+    let read = sealed_bytes(&disk);
+    assert!(read < stream.stored_bytes().unwrap() / 4, "{read}: footers alone");
+    assert!(of_x.len() >= stream.chunk_count() && stream.chunk_count() > 3);
+    let mut next = 0;
+    for block in &of_x {
+        assert_eq!(block.records.start, next);
+        next = block.records.end;
+        let (first, last) = (block.records.start as i64, next as i64 - 1);
+        assert_eq!(block.iterations, (first * 2, last * 2));
+        assert_eq!(block.times, Some((first as f64, last as f64)));
+        let values = &x[block.records.start as usize..next as usize];
+        let numbers = || values.iter().flatten().copied().filter(|value| !value.is_nan());
+        assert_eq!(block.missing, values.iter().filter(|value| value.is_none()).count() as u64);
+        let nan = values.iter().flatten().filter(|value| value.is_nan()).count();
+        assert_eq!(block.nan, nan as u64);
+        let bounds = (numbers().reduce(f64::min).unwrap(), numbers().reduce(f64::max).unwrap());
+        assert_eq!(block.bounds, Some((Value::F64(bounds.0), Value::F64(bounds.1))));
+        assert!(block.stored_bytes > 0 && block.raw_bytes > 0);
+    }
+    assert_eq!(next, 60_000);
+    let of_n = blocks("n");
+    let least = of_n.iter().filter_map(|block| block.bounds).map(|(least, _)| least);
+    assert!(least.clone().any(|least| least == Value::I16(-1500)), "{of_n:?}");
+    assert!(blocks("s").iter().all(|block| block.bounds.is_none()));
+    // A range gives the blocks that hold some of it.
+    let some = stream.field("x").unwrap().iterations(9_000..9_001).blocks().unwrap();
+    let some: Vec<_> = some.map(|block| block.unwrap().records).collect();
+    assert!(some.len() == 1 && some[0].contains(&4_500), "{some:?}");
+}
+
+/// Are chunks of one field decoded by several threads at once, and do their values come in order all the
+/// same?
+#[test]
+fn rec45_chunks_are_decoded_at_once_and_come_in_order() {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    if std::thread::available_parallelism().map_or(1, |n| n.get()) < 2 {
+        println!("one processor: nothing to see");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let gate = GateDisk::new(RealDisk::new());
+    let store = Store::options().disk(Arc::new(gate.clone())).create(dir.path().join("s")).unwrap();
+    let schema = Schema::new(vec![Field::new("x", FieldType::F64)]).unwrap();
+    // Batches of 1, 1, 2, 4, 8 chunks: each in a file of its own.
+    let new = store.record("run", &schema).chunk_records(1000).stream("s", ["x"]);
+    let run = new.start().unwrap();
+    let values: Vec<f64> = (0..16_000).map(made::noise).collect();
+    for (n, value) in values.iter().enumerate() {
+        run.append(0, n as i64, &[Value::F64(*value)]).unwrap();
+    }
+    run.complete().unwrap();
+    store.close().unwrap();
+    let store = Store::options().disk(Arc::new(gate.clone())).open(dir.path().join("s")).unwrap();
+    let stream = store.recording("run").unwrap().stream("s").unwrap();
+    // The first who opens a file waits for another one: in vain, were there one alone.
+    let (told, is_told) = channel();
+    let (met, has_met) = channel();
+    let again = gate.clone();
+    gate.at_sealed(move || {
+        again.at_sealed(move || told.send(()).unwrap());
+        met.send(is_told.recv_timeout(Duration::from_secs(30)).is_ok()).unwrap();
+    });
+    let read = stream.field("x").unwrap().to_vec::<f64>().unwrap();
+    assert!(has_met.try_recv().unwrap(), "nobody else decoded meanwhile");
+    assert!(read == values);
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use sealstone::check::{CheckOptions, check};
 use sealstone::engine::{Branch, Budget, Options};
 use sealstone::manifest::{
-    Cursor, Reading, RecordingNameRow, RecordingRow, RecordingStatus, Write,
+    Cursor, Reading, RecordingNameRow, RecordingRow, RecordingStatus, Table, Write,
 };
 use sealstone::protection::{Protection, switch_off};
-use sealstone::recording::Value;
-use sealstone::vfs::sim::SimDisk;
+use sealstone::recording::{ResumeFrom, Value};
+use sealstone::vfs::sim::{Profile, Rng, SimDisk};
 use sealstone::vfs::{Disk, EntryKind};
 use sealstone::{ErrorKind, Store};
 
@@ -187,6 +187,96 @@ fn rec53_without_the_claim_a_recording_goes_while_it_is_written() {
     let is_gone = store.recording("run").is_err();
     assert!(went.is_ok() && is_gone, "what is durable and being written is still there");
     drop(run);
+}
+
+/// Is a recording left alone that was gone on with after the plan was made, also where it has ended again
+/// and its row says what it said; and does the next plan see what it is now?
+#[test]
+fn rec53_a_plan_leaves_alone_what_was_gone_on_with() {
+    let disk = sim(6);
+    let store = options(&disk).create(ROOT).unwrap();
+    record(&store, "a", 500, 0.1);
+    record(&store, "b", 500, 0.2);
+    let plan = |keep| store.retention().keep_newest(keep).plan().unwrap();
+    let bytes_of = |plan: &sealstone::recording::RetentionPlan| plan.retire().next().unwrap().bytes;
+    let (while_running, at_the_end) = (plan(0), plan(0));
+    let before = bytes_of(&at_the_end);
+    let again = || store.resume("a").from(ResumeFrom::Tail);
+    let run = again().reopen().start().unwrap().recorder;
+    let told = plan(0).stay()[0].clone();
+    assert_eq!((told.name.as_str(), told.why.contains("being written")), ("a", true), "{told:?}");
+    let applied = while_running.apply().unwrap();
+    assert_eq!((applied.retired, applied.changed[0].name.as_str()), (vec!["b".to_owned()], "a"));
+    for n in 500..900 {
+        run.append(0, n, &[Value::F64((n as f64).cos())]).unwrap();
+    }
+    drop(run);
+    let told = plan(0).stay()[0].clone();
+    assert!(told.why.contains("running and may be resumed"), "{told:?}");
+    again().start().unwrap().recorder.complete().unwrap();
+    // By its own row it is what the plan saw.
+    let applied = at_the_end.apply().unwrap();
+    assert_eq!(names(applied.changed.iter().map(|one| one.name.as_str())), ["a", "b"]);
+    assert!(applied.retired.is_empty(), "{applied:?}");
+    assert_eq!(values(&store, "a").unwrap().len(), 900);
+    let now = plan(0);
+    assert!(bytes_of(&now) > before, "what came is counted");
+    assert_eq!(now.apply().unwrap().retired, ["a"]);
+    assert!(store.recordings(9).unwrap().is_empty());
+}
+
+/// Wherever the power goes while a recording is retired: is it there whole, or is nothing of it left?
+#[test]
+fn rec53_a_recording_goes_in_one_transaction() {
+    let disk = sim(7);
+    disk.sync_dir(std::path::Path::new("/")).unwrap();
+    let store = options(&disk).create(ROOT).unwrap();
+    record(&store, "kept", 300, 0.75);
+    let draft = store.record("run", &schema()).parameter("seed", 7i64).stream("s", ["x"]);
+    let run = draft.chunk_bytes(1 << 10).start().unwrap();
+    for n in 0..300 {
+        run.append(0, n, &[Value::F64((n as f64).sin())]).unwrap();
+    }
+    run.event("note", "half way").unwrap();
+    run.complete().unwrap();
+    let whole = values(&store, "run").unwrap();
+    disk.restart_log();
+    store.retire_recording("run", "a test").unwrap();
+    store.reclaim(Budget::default()).unwrap();
+    let (log, mut rng) = (disk.events(), Rng::new(7));
+    let (mut there, mut gone) = (0, 0);
+    for profile in Profile::ALL {
+        let mut cursor = log.cursor(profile);
+        loop {
+            for image in cursor.images(&mut rng, 1) {
+                let disk = image.disk();
+                let store = options(&disk).open(ROOT).unwrap();
+                match values(&store, "run") {
+                    Ok(values) => {
+                        there += 1;
+                        assert_eq!(values, whole, "{}", image.outcomes());
+                    }
+                    Err(e) => {
+                        gone += 1;
+                        assert_eq!(e.kind(), ErrorKind::NotFound, "{}: {e}", image.outcomes());
+                        assert_eq!(store.recordings(9).unwrap().len(), 1);
+                        let snapshot = store.snapshot().unwrap();
+                        assert_eq!(snapshot.count(Table::Streams).unwrap(), 1);
+                        assert_eq!(snapshot.count(Table::Parameters).unwrap(), 0);
+                        assert_eq!(snapshot.count(Table::Events).unwrap(), 0);
+                    }
+                }
+                assert_eq!(values(&store, "kept").unwrap().len(), 300);
+                assert!(store.accounts().unwrap().are_closed(), "{}", image.outcomes());
+                disk.kill();
+            }
+            if cursor.advance().is_none() {
+                break;
+            }
+        }
+    }
+    println!("{there} images with it, {gone} without");
+    assert!(there > 5 && gone > 5);
 }
 
 /// Does a plan say what would go and why, write nothing, and do what it said?

@@ -22,7 +22,7 @@ pub(super) fn remove_left_over(store: &Store, name: &str) -> Result<()> {
     let is_one = left.status() == &RecordingStatus::Running
         && left.metadata().iter().any(|(key, text)| key == REPLACES && text == name);
     if is_one {
-        let expected = Expected { id: left.id(), row: None };
+        let expected = Expected { id: left.id(), seen: None };
         remove(store, &replacement, Some(&expected), "its import was killed")?;
     }
     Ok(())

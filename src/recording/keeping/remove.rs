@@ -31,8 +31,24 @@ impl Store {
 #[derive(Debug)]
 pub(in crate::recording) struct Expected {
     pub id: RecordingId,
-    /// Its row, if it may not have changed.
-    pub row: Option<RecordingRow>,
+    /// What it was, if it may not have changed.
+    pub seen: Option<Seen>,
+}
+
+/// A recording and its streams, as somebody saw them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::recording) struct Seen {
+    pub row: RecordingRow,
+    streams: Vec<Option<StreamRow>>,
+}
+
+impl Seen {
+    /// The recording of `row`, as `at` shows it.
+    pub fn of(at: &impl Reading, row: RecordingRow) -> Result<Self> {
+        let streams = row.streams.iter().map(|stream| at.get::<StreamRow>(stream));
+        let streams = streams.collect::<Result<_>>()?;
+        Ok(Self { row, streams })
+    }
 }
 
 /// Removes the recording called `name`, which must be what is `expected`. Whoever writes a recording
@@ -54,8 +70,10 @@ pub(in crate::recording) fn remove(
             if found.recording != expected.id {
                 return refuse(ErrorKind::Conflict, "another recording has its name now");
             }
-            let row = w.get::<RecordingRow>(&expected.id)?;
-            if expected.row.is_some() && row != expected.row {
+            // One that was gone on with and ended again has the row that it had; its streams tell.
+            let now =
+                w.get::<RecordingRow>(&expected.id)?.map(|row| Seen::of(w, row)).transpose()?;
+            if expected.seen.is_some() && now != expected.seen {
                 return refuse(ErrorKind::Conflict, "it has changed since");
             }
         }

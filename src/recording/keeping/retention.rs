@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::remove::{Expected, remove};
+use super::remove::{Expected, Seen, remove};
 use crate::engine::Store;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{ObjectId, Ordinal, RecordingId};
@@ -60,7 +60,7 @@ pub struct Stays {
 pub struct RetentionPlan {
     store: Store,
     now: Option<i64>,
-    retire: Vec<(ToRetire, RecordingRow)>,
+    retire: Vec<(ToRetire, Seen)>,
     stay: Vec<Stays>,
 }
 
@@ -79,7 +79,7 @@ pub struct Applied {
 /// A recording as the rules see it.
 struct Candidate {
     id: RecordingId,
-    row: RecordingRow,
+    seen: Seen,
     objects: Vec<(ObjectId, u64)>,
     is_written: bool,
 }
@@ -125,16 +125,16 @@ impl Retention {
         let count = found.len();
         for (at, one) in found.into_iter().enumerate() {
             let Some(why) = self.why(&one, count - at, now, &bytes) else { continue };
-            let name = one.row.name.clone();
+            let name = one.seen.row.name.clone();
             if let Some(reason) = one.why_it_stays() {
                 let why = format!("{reason}, although {why}");
                 plan.stay.push(Stays { name, why });
                 continue;
             }
             bytes.without(&one);
-            let (id, created) = (one.id, one.row.created);
+            let (id, created) = (one.id, one.seen.row.created);
             let sum = one.objects.iter().fold(0u64, |sum, (_, len)| sum.saturating_add(*len));
-            plan.retire.push((ToRetire { name, id, created, bytes: sum, why }, one.row));
+            plan.retire.push((ToRetire { name, id, created, bytes: sum, why }, one.seen));
         }
         Ok(plan)
     }
@@ -151,7 +151,7 @@ impl Retention {
             return Some(format!("{} newer ones are there, {keep} are kept", newest - 1));
         }
         if let Some(age) = self.older_than
-            && let (Some(now), Some(created)) = (now, one.row.created)
+            && let (Some(now), Some(created)) = (now, one.seen.row.created)
         {
             let old = i128::from(now) - i128::from(created);
             if old > age.as_nanos() as i128 {
@@ -170,7 +170,7 @@ impl Candidate {
         if self.is_written {
             return Some("it is being written");
         }
-        let is_running = self.row.status == RecordingStatus::Running;
+        let is_running = self.seen.row.status == RecordingStatus::Running;
         is_running.then_some("it is running and may be resumed")
     }
 }
@@ -208,11 +208,12 @@ fn candidates(snapshot: &Snapshot) -> Result<Vec<Candidate>> {
     snapshot.scan::<RecordingRow>(.., &mut |id, row| {
         let claim = snapshot.get::<ClaimRow>(&ResourceKey::of_recording(&row.name))?;
         let objects = Vec::new();
-        found.push(Candidate { id, row, objects, is_written: claim.is_some() });
+        let (seen, is_written) = (Seen::of(snapshot, row)?, claim.is_some());
+        found.push(Candidate { id, seen, objects, is_written });
         Ok(ControlFlow::Continue(()))
     })?;
     for one in &mut found {
-        for stream in &one.row.streams {
+        for stream in &one.seen.row.streams {
             let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));
             snapshot.scan::<ChunkRow>(range, &mut |_, chunk| {
                 for object in std::iter::once(&chunk.object).chain(&chunk.payloads) {
@@ -253,8 +254,8 @@ impl RetentionPlan {
     /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
     pub fn apply(self) -> Result<Applied> {
         let mut applied = Applied::default();
-        for (one, row) in self.retire {
-            let expected = Expected { id: one.id, row: Some(row) };
+        for (one, seen) in self.retire {
+            let expected = Expected { id: one.id, seen: Some(seen) };
             match remove(&self.store, &one.name, Some(&expected), &one.why) {
                 Ok(retired) => {
                     applied.bytes = applied.bytes.saturating_add(retired.bytes);

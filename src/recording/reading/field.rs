@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::blocks::Blocks;
 use super::element::Element;
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -51,6 +52,18 @@ impl<'s> FieldRead<'s> {
     pub fn columns(self) -> Result<Columns<'s>> {
         let this = self.resolved()?;
         Ok(Columns { stream: this.stream, column: this.column, records: this.records })
+    }
+
+    /// What is known of its blocks, sealed ones alone: bounds, missing values, how each is stored. The
+    /// footers of the chunks are read, and no value; a block that the bounds of this take a part of is
+    /// told whole.
+    ///
+    /// # Errors
+    /// `Damage` when the records of the range cannot be found, or later for a footer.
+    pub fn blocks(self) -> Result<Blocks<'s>> {
+        let this = self.resolved()?;
+        let ty = this.stream.field_of(this.column)?.ty;
+        Ok(Blocks::new(this.stream, this.column, ty, this.records))
     }
 
     /// All values as one column.

@@ -4,7 +4,7 @@
 //!   reader ──▶ stream ──▶ field ──▶ element: as Rust types
 //!                │ └─────▶ records ──▶ merge: many streams     states, decoders: own types
 //!                └▶ chunks: their rows   open_chunk: one of them, or else the tail   run: all columns
-//!   restored: the state of a checkpoint
+//!                └▶ blocks: what footers say of values    restored: the state of a checkpoint
 //!   follow ──▶ lane, follow_chunk ──▶ followed: each record once while it is written
 //!   diff: where two begin to differ    lenient: what reads, and the gaps    history: before a resume
 //! ```
@@ -15,6 +15,7 @@
 //! - P9: iterations that do not grow, rows that do not follow each other and chunks that contradict
 //!   their rows are damage, whatever else they say.
 
+mod blocks;
 mod chunks;
 mod decoders;
 mod diff;
@@ -35,6 +36,7 @@ mod run;
 mod states;
 mod stream;
 
+pub use blocks::{Block, Blocks};
 pub(super) use chunks::CHUNKS_HELD_MAX;
 pub(super) use decoders::Ask;
 pub use decoders::Decoders;

@@ -297,7 +297,7 @@ impl Bulk {
     pub fn discard(mut self) -> Result<()> {
         // Whoever removes a recording takes its claim.
         drop(self.claim.take());
-        let expected = Expected { id: self.id, row: None };
+        let expected = Expected { id: self.id, seen: None };
         remove(&self.store, &self.name, Some(&expected), "it was discarded before its end")
             .map(drop)
     }

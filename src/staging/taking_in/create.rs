@@ -1,5 +1,7 @@
 //! Creating and opening stages.
 
+use std::sync::Arc;
+
 use super::memory::Memory;
 use super::stage::{Stage, place};
 use crate::engine::Store;
@@ -78,9 +80,7 @@ impl Store {
     fn stage_of(&self, name: &str, row: &StageRow) -> Result<Stage> {
         let shape = KeyShape::decode(&row.about)?;
         let memory = self.kept(row.stage, || Memory::new(row.stage, name, shape.clone()));
-        let stage = Stage { store: self.clone(), memory };
-        stage.recover()?;
-        Ok(stage)
+        Ok(Stage { store: self.clone(), memory: Arc::clone(&memory) })
     }
 }
 

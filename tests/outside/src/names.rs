@@ -207,14 +207,14 @@ mod interop {
 
 mod recording {
     pub use sealstone::recording::{
-        Applied, Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Bulk, CHECKPOINTS_KEPT,
-        Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, Diff, Difference,
-        EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId, EventValue,
-        Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow, FollowLevel,
-        Followed, FollowedRecord, ForkedRecording, Gap, Import, ImportOptions, Imported, Level,
-        Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number, Observable, Opaque,
-        OpaqueType, Overflow, PARAMETER_BYTES_MAX, Parameter, PausedFollow, Progress,
-        QUARANTINE_HOLDER, Quarantined, ROWS_STREAM, Readable, Recorder, Recording,
+        Applied, Array, Axis, BULK_COLUMNS_MAX, BULK_STREAMS_MAX, Blob, Block, BlockCodec, Blocks,
+        Bulk, CHECKPOINTS_KEPT, Catalogue, Cell, Column, Columns, Data, Decoded, Decoders, Diff,
+        Difference, EVENT_BYTES_MAX, EVENT_KIND_BYTES_MAX, Element, Elements, Event, EventId,
+        EventValue, Every, ExportOptions, Exported, Field, FieldRead, FieldType, Flags, Follow,
+        FollowLevel, Followed, FollowedRecord, ForkedRecording, Gap, Import, ImportOptions,
+        Imported, Level, Merged, NAME_BYTES_MAX, NOTE, NdArray, NewRecord, NewRecording, Number,
+        Observable, Opaque, OpaqueType, Overflow, PARAMETER_BYTES_MAX, Parameter, PausedFollow,
+        Progress, QUARANTINE_HOLDER, Quarantined, ROWS_STREAM, Readable, Recorder, Recording,
         RecordingStatus, Records, Restored, Resume, ResumeFrom, ResumePlan, Resumed, Retention,
         RetentionPlan, Schema, Selected, SetAside, Shape, States, Stays, Stream, StreamOptions,
         StreamPlan, Ticket, TimeAxis, ToRetire, Undecodable, Value, ValueMap, import_dry_run,
@@ -235,19 +235,9 @@ mod staging {
         KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Level, Made, MergeOptions,
         Merged, Merger, Offer, OnProgress, Origin, OutputId, OutputReader, OutputView,
         OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions, Produced,
-        Progress, QuarantineId, Quarantined, ReadBatch, Ready, RemovedStage, Resumed,
-        RetiredOutputs, STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageBatches, StageId, StageView,
-        Target, Ticket,
+        QuarantineId, Quarantined, ReadBatch, Ready, Resumed, RetiredOutputs, STAGE_NAME_BYTES_MAX,
+        Stage, StageAbout, StageBatches, StageId, StageView, Target, Ticket,
     };
-}
-
-mod shipped {
-    pub use sealstone::staging::JsonLinesToZstd;
-}
-
-#[cfg(feature = "parquet")]
-mod parquet {
-    pub use sealstone::staging::{RecordBatch, ToParquet};
 }
 
 mod campaign {
