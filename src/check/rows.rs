@@ -72,6 +72,7 @@ const KNOWN: &[Table] = &[
     ProducerRow::TABLE,
     QuarantineRow::TABLE,
     HandoffRow::TABLE,
+    Table::HandoffOrder,
 ];
 
 /// Looks at every row of every table that this release knows.

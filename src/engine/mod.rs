@@ -63,6 +63,8 @@ mod remains;
 mod retain;
 mod retire;
 mod rewind;
+#[cfg(test)]
+mod salvage_tests;
 mod seal;
 mod sealer;
 mod single;

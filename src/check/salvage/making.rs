@@ -45,6 +45,11 @@ impl Target<'_> {
             put_all(w, &rows.leases)?;
             put_all(w, &rows.recordings)?;
             put_all(w, &rows.names)?;
+            put_all(w, &rows.stages)?;
+            put_all(w, &rows.groups)?;
+            put_all(w, &rows.parts)?;
+            put_all(w, &rows.outputs)?;
+            put_all(w, &rows.producers)?;
             rows.others.iter().try_for_each(|((table, key), value)| w.put_value(*table, key, value))
         })?;
         manifest.close()
@@ -65,6 +70,13 @@ impl Target<'_> {
         counters.stream.0 = pass(counters.stream.max(self.next_stream).0);
         counters.checkpoint.0 = pass(counters.checkpoint.0);
         counters.receipt.0 = pass(counters.receipt.0);
+        let stage = self.rows.stages.values().map(|row| row.stage).max().unwrap_or_default();
+        counters.stage.0 = pass(counters.stage.max(stage).0);
+        counters.group.0 = pass(counters.group.0);
+        counters.part.0 = pass(counters.part.0);
+        counters.output.0 = pass(counters.output.0);
+        counters.quarantine.0 = pass(counters.quarantine.0);
+        counters.handoff.0 = pass(counters.handoff.0);
         counters
     }
 

@@ -23,6 +23,7 @@ mod rows;
 mod run;
 mod settle;
 mod source;
+mod stages;
 mod tails;
 mod target;
 

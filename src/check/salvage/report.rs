@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::digest::Digest;
-use crate::ids::{CommitSeq, Sequence, StoreId, StreamId};
+use crate::ids::{CommitSeq, GroupId, OutputId, Sequence, StageId, StoreId, StreamId};
 
 /// Something that is in the new store although it is newer than the snapshot: whether it was ever
 /// committed, and whether it was taken back since, is not known.
@@ -48,6 +48,29 @@ pub enum Unconfirmed {
         /// How many.
         records: u64,
     },
+    /// A stage.
+    Stage {
+        /// Its name in the new store.
+        name: String,
+    },
+    /// A part of a group.
+    Part {
+        /// Its stage.
+        stage: StageId,
+        /// Its group in the new store.
+        group: GroupId,
+        /// Its rows.
+        rows: u64,
+    },
+    /// An output: what it was made of is not there any more.
+    Output {
+        /// Its stage.
+        stage: StageId,
+        /// Its number in the new store.
+        output: OutputId,
+        /// Its rows, by its label.
+        rows: u64,
+    },
     /// An object, kept by a lease whose holder is `salvage`.
     Object {
         /// Names it.
@@ -72,6 +95,13 @@ impl fmt::Display for Unconfirmed {
             }
             Self::Records { stream, first, records } => {
                 write!(f, "{records} records of stream {stream} from {first} on")
+            }
+            Self::Stage { name } => write!(f, "stage {name:?}"),
+            Self::Part { stage, group, rows } => {
+                write!(f, "a part of group {group} of stage {stage}: {rows} rows")
+            }
+            Self::Output { stage, output, rows } => {
+                write!(f, "output {output} of stage {stage}: {rows} rows")
             }
             Self::Object { digest, len, of } => {
                 write!(f, "object {digest} of {len} bytes, {of}")

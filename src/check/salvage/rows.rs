@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use super::chain::{Snapshot, Values};
 use super::report::Salvaged;
-use crate::ids::{CheckpointId, FileId, LeaseId, ObjectId, Ordinal, RecordingId, StreamId};
+use crate::ids::{
+    CheckpointId, FileId, GroupId, LeaseId, ObjectId, Ordinal, OutputId, PartId, RecordingId,
+    StageId, StreamId,
+};
 use crate::manifest::{
-    CheckpointRow, ChunkRow, CountersRow, FileRow, InlineRow, Key, LeaseRow, ObjectRow, OwnerRow,
-    RecordingNameRow, RecordingRow, Row, StreamRow, Table, from_value,
+    CheckpointRow, ChunkRow, CountersRow, FileRow, GroupRow, InlineRow, Key, LeaseRow, ObjectRow,
+    OutputRow, OwnerRow, PartRow, ProducerKey, ProducerRow, RecordingNameRow, RecordingRow, Row,
+    StageRow, StreamRow, Table, from_value,
 };
 
 /// Leases of journals have this bit: the records that they serve are appended anew.
@@ -26,6 +30,11 @@ pub(super) struct Rows {
     pub(super) leases: BTreeMap<LeaseId, LeaseRow>,
     pub(super) recordings: BTreeMap<RecordingId, RecordingRow>,
     pub(super) names: BTreeMap<String, RecordingNameRow>,
+    pub(super) stages: BTreeMap<String, StageRow>,
+    pub(super) groups: BTreeMap<(StageId, GroupId), GroupRow>,
+    pub(super) parts: BTreeMap<(GroupId, PartId), PartRow>,
+    pub(super) outputs: BTreeMap<(StageId, OutputId), OutputRow>,
+    pub(super) producers: BTreeMap<ProducerKey, ProducerRow>,
     pub(super) others: Values,
 }
 
@@ -51,6 +60,11 @@ impl Rows {
             leases: take::<LeaseRow>(values, salvaged),
             recordings: take::<RecordingRow>(values, salvaged),
             names: take::<RecordingNameRow>(values, salvaged),
+            stages: take::<StageRow>(values, salvaged),
+            groups: take::<GroupRow>(values, salvaged),
+            parts: take::<PartRow>(values, salvaged),
+            outputs: take::<OutputRow>(values, salvaged),
+            producers: take::<ProducerRow>(values, salvaged),
             others: Values::new(),
         };
         rows.leases.retain(|lease, _| lease.0 & JOURNAL_LEASES == 0);

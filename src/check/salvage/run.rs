@@ -65,6 +65,8 @@ pub fn salvage(
         if !target.salvaged.is_complete {
             target.take_new_files(&tails)?;
         }
+        let mut tails = tails;
+        target.take_stages(&mut tails);
         target.take_streams(tails);
         target.settle_rows();
         target.write(meta.and_then(|meta| meta.created))?;
@@ -204,6 +206,11 @@ fn needed(rows: &Rows, salvaged: &mut Salvaged) -> BTreeSet<ObjectId> {
         needed.extend(&row.payloads);
     }
     needed.extend(rows.leases.values().flat_map(|row| &row.objects));
+    for row in rows.parts.values() {
+        needed.insert(row.object);
+        needed.extend(&row.payloads);
+    }
+    needed.extend(rows.outputs.values().map(|row| row.object));
     for row in rows.checkpoints.values() {
         if let StateBytes::Object(object) = row.state {
             needed.insert(object);

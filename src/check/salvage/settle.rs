@@ -133,6 +133,15 @@ impl Target<'_> {
         for object in self.rows.leases.values().flat_map(|row| &row.objects) {
             unnamed.remove(object);
         }
+        for row in self.rows.parts.values() {
+            unnamed.remove(&row.object);
+            row.payloads.iter().for_each(|object| {
+                unnamed.remove(object);
+            });
+        }
+        for row in self.rows.outputs.values() {
+            unnamed.remove(&row.object);
+        }
         for row in self.rows.checkpoints.values() {
             if let StateBytes::Object(object) = &row.state {
                 unnamed.remove(object);

@@ -7,6 +7,7 @@ use super::objects::{Copier, Objects};
 use super::report::{Salvaged, Unconfirmed};
 use super::rows::Rows;
 use super::source::At;
+use super::stages::{NewPart, NewStaged};
 use super::tails::{OfStream, Tails};
 use crate::error::Result;
 use crate::format::snapshot::SnapshotHeader;
@@ -33,6 +34,10 @@ pub(super) struct Target<'s> {
     /// What labels say of objects that no row of the snapshot refers to.
     pub(super) told: BTreeMap<ObjectId, String>,
     pub(super) tails: Vec<(StreamId, Vec<Payload>)>,
+    /// Parts and outputs that the snapshot does not know.
+    pub(super) staged: NewStaged,
+    /// Streams whose records are batches of a stage: done already.
+    pub(super) intakes: BTreeSet<StreamId>,
     pub(super) next_object: ObjectId,
     pub(super) next_stream: StreamId,
 }
@@ -55,6 +60,8 @@ impl<'s> Target<'s> {
             new_streams: BTreeMap::new(),
             told: BTreeMap::new(),
             tails: Vec::new(),
+            staged: NewStaged::default(),
+            intakes: BTreeSet::new(),
         }
     }
 
@@ -71,7 +78,11 @@ impl<'s> Target<'s> {
             for (position, described) in sealed.extents.iter().enumerate() {
                 let of_it = |row: &&Referrer| row.extent.is_some_and(|at| at as usize == position);
                 let of_it: Vec<_> = referrers.iter().filter(of_it).collect();
-                self.take_extent(file, described, &of_it, tails)?;
+                let object = self.take_extent(file, described, &of_it, tails)?;
+                let commit = sealed.label.as_ref().map(|label| label.commit).unwrap_or_default();
+                if let Some(object) = object {
+                    of_it.iter().for_each(|r| self.staged.output(object, r, referrers, commit));
+                }
             }
         }
         Ok(())
@@ -83,10 +94,10 @@ impl<'s> Target<'s> {
         described: &Described,
         referrers: &[&Referrer],
         tails: &Tails,
-    ) -> Result<()> {
+    ) -> Result<Option<ObjectId>> {
         let extent = &described.extent;
         if SnapshotHeader::from_bytes(&described.about).is_ok() {
-            return Ok(());
+            return Ok(None);
         }
         let drafts: Vec<(StreamId, ChunkRow)> =
             referrers.iter().filter_map(|row| self.draft_of(row)).collect();
@@ -94,7 +105,7 @@ impl<'s> Target<'s> {
         // Its records are appended anew with it.
         let is_payload = tails.payloads.contains_key(&extent.digest);
         if drafts.is_empty() && (known.is_some() || is_payload) {
-            return Ok(());
+            return Ok(None);
         }
         let object = match known {
             Some(object) => object,
@@ -109,7 +120,14 @@ impl<'s> Target<'s> {
                         drafts.iter().map(|d| d.1.records).sum(),
                         "its bytes do not read",
                     );
-                    return Ok(());
+                    return Ok(None);
+                }
+                // A part says itself what it is.
+                if drafts.is_empty()
+                    && let Ok(bytes) = self.copier.source.bytes(At { file, offset, stored_len })
+                    && let Some(part) = NewPart::read(self.next_object, &bytes)
+                {
+                    self.staged.part(part);
                 }
                 self.next_object
             }
@@ -118,7 +136,7 @@ impl<'s> Target<'s> {
         let drafts = drafts.into_iter();
         self.drafts
             .extend(drafts.map(|(stream, row)| Draft { stream, row: ChunkRow { object, ..row } }));
-        Ok(())
+        Ok(Some(object))
     }
 
     /// The chunk that a label tells of, unless the snapshot has it or had its stream retired.
@@ -133,6 +151,7 @@ impl<'s> Target<'s> {
 
     /// A stream or a recording that is newer than the snapshot.
     fn take_context(&mut self, referrer: &Referrer) {
+        self.take_stage_row(referrer);
         if let Some((stream, row)) = decoded::<StreamRow>(referrer)
             && stream > self.rows.counters.stream
         {
@@ -155,6 +174,7 @@ impl<'s> Target<'s> {
         let mut all: BTreeSet<StreamId> = self.rows.streams.keys().copied().collect();
         let is_new = |stream: &&StreamId| **stream > self.rows.counters.stream;
         all.extend(drafts.keys().chain(tails.keys()).filter(is_new));
+        all.retain(|stream| !self.intakes.contains(stream));
         self.next_stream = all.last().copied().unwrap_or_default().max(self.next_stream);
         let chunks = std::mem::take(&mut self.rows.chunks);
         for stream in all {
@@ -187,7 +207,8 @@ impl<'s> Target<'s> {
         // Ascending: of two records with one number the later generation counts.
         let own = records.iter().filter(|((g, _), _)| *g <= row.generation);
         let own = own.map(|((_, at), payload)| (*at, payload.clone())).collect();
-        self.take_journey(stream, &row, 0, row.sealed_upto.0, chunks, own, None);
+        let (start, end) = (row.taken_upto.0, row.sealed_upto.0);
+        self.take_journey(stream, &row, start, end, chunks, own, None);
         for g in later {
             let range = (g, 0)..=(g, u64::MAX);
             let own: BTreeMap<u64, Payload> =
@@ -204,8 +225,8 @@ impl<'s> Target<'s> {
             name: format!("stream {stream}"),
             ..StreamRow::default()
         });
-        let (sealed_upto, next_ordinal) = Default::default();
-        StreamRow { generation, sealed_upto, next_ordinal, cuts: Vec::new(), ..row }
+        let (taken_upto, sealed_upto, next_ordinal) = Default::default();
+        StreamRow { generation, taken_upto, sealed_upto, next_ordinal, cuts: Vec::new(), ..row }
     }
 
     /// A chunk whose object is there, without payloads that are not.
@@ -276,7 +297,7 @@ impl<'s> Target<'s> {
     }
 
     /// Records whose payload is an object that can be had.
-    fn readable(
+    pub(super) fn readable(
         &mut self,
         stream: StreamId,
         mut records: BTreeMap<u64, Payload>,
@@ -335,7 +356,7 @@ fn rebased(mut segment: Segment) -> Segment {
     segment
 }
 
-fn decoded<R: Row>(referrer: &Referrer) -> Option<(R::Key, R)> {
+pub(super) fn decoded<R: Row>(referrer: &Referrer) -> Option<(R::Key, R)> {
     if Table::from_number(referrer.table) != Some(R::TABLE) {
         return None;
     }
