@@ -189,9 +189,11 @@ impl Target<'_> {
     }
 
     fn take_outputs(&mut self, mut outputs: Vec<NewOutput>, new: &mut Vec<NewPart>) -> Published {
-        // Of two tries at the same parts the later one may have been published.
+        // Of two tries at the same parts the later one may have been published; what a later output was
+        // merged from is in that one.
         outputs.sort_by_key(|output| std::cmp::Reverse((output.commit, output.object)));
         let mut published = Published::new();
+        let mut merged: BTreeSet<GroupId> = BTreeSet::new();
         for output in outputs {
             let spans: Vec<Span> =
                 output.parts.iter().map(|(_, row)| span(row, &output.row)).collect();
@@ -207,7 +209,13 @@ impl Target<'_> {
             }
             new.retain(|part| !spans.contains(&part.span));
             published.extend(spans);
-            self.publish(output);
+            let groups = &output.row.groups;
+            if groups.is_empty() || !groups.iter().all(|group| merged.contains(group)) {
+                if !output.row.merged.is_empty() {
+                    merged.extend(groups);
+                }
+                self.publish(output);
+            }
         }
         published
     }

@@ -68,7 +68,9 @@ pub(super) fn convert_slice(
     let even_refused = group.row.failures >= REFUSALS_MAX;
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
-    let content = Content::new(Vec::new(), Some(referrer(with, group.id, &group.row.key, parts)?));
+    let told = referrer(with, group.id, &group.row.key, parts)?;
+    let context = parts.iter().map(|part| part_text(group.id, part)).collect::<Result<_>>()?;
+    let content = Content { context, ..Content::new(Vec::new(), Some(told)) };
     let mut said = 0;
     let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
         said = with.converter.convert(&group.view, &mut input, out)?;
@@ -178,6 +180,14 @@ fn referrer(
         at: with.stage.store.wall_nanos(),
     };
     row_text(with.stage, &row)
+}
+
+/// The row of a part that an output is made of, for its label: salvage tells by it which batches are in
+/// the output.
+fn part_text(group: GroupId, (id, row): &(crate::ids::PartId, PartRow)) -> Result<RowText> {
+    let key = (group, *id).to_bytes();
+    let value = to_value(&key, row)?;
+    Ok((Table::Parts.number(), key, value))
 }
 
 /// A row of an output that has no number yet, for a label.
