@@ -69,6 +69,7 @@ protections! {
     RetireEdges = "retire_edges",
     ObservationWhole = "observation_whole",
     EarlierSettled = "earlier_settled",
+    FlagBeforeLayout = "flag_before_layout",
     WrittenByCommit = "written_by_commit",
     BodyLength = "body_length",
     RoomAhead = "room_ahead",

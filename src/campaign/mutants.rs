@@ -87,6 +87,7 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::DroppedAtCursor,
         Protection::ObservationWhole,
         Protection::EarlierSettled,
+        Protection::FlagBeforeLayout,
         Protection::EarlierFrames,
         Protection::LabelReferrers,
         Protection::SealerOrder,

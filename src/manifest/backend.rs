@@ -9,7 +9,17 @@ use std::sync::Arc;
 
 use super::halt::Halt;
 use super::refit::Passing;
+use crate::protection::Protection;
 use crate::vfs::{File, LockRange, Sharing, read_exact_at, write_all_at};
+
+/// What a file of redb begins with.
+const MAGIC: [u8; 9] = [b'r', b'e', b'd', b'b', 0x1a, 0x0a, 0xa9, 0x0d, 0x0a];
+/// Where its flags are: one byte, which no crash tears.
+const FLAGS_AT: usize = MAGIC.len();
+/// Among them: whoever wrote last did not close it.
+const RECOVERY_REQUIRED: u8 = 2;
+/// Up to the first of its two commits: sizes and numbers of pages and regions.
+const SUPER_HEADER_BYTES: usize = 64;
 
 /// The ranges that a backend has locked.
 pub(super) type Taken = Arc<Mutex<Vec<LockRange>>>;
@@ -36,6 +46,35 @@ impl Backend {
     /// The ranges that it has locked, also once redb has it.
     pub(super) fn taken(&self) -> Taken {
         Arc::clone(&self.held)
+    }
+
+    /// Before a header is written that has another layout than the one that stands: makes the one that
+    /// stands say that it was not closed, and the new one too as long as it is not durable. redb takes the
+    /// layout of a closed file as the header has it, without a checksum, and that of any other from the
+    /// file's length; it writes flags and layout together, and a torn write of both would be a layout
+    /// that never was.
+    fn flag_first(&self, header: &[u8]) -> io::Result<()> {
+        let mut stands = [0; SUPER_HEADER_BYTES];
+        let Some(new) = header.first_chunk::<SUPER_HEADER_BYTES>() else { return Ok(()) };
+        if self.file.len()? < SUPER_HEADER_BYTES as u64 || !Protection::FlagBeforeLayout.is_on() {
+            return Ok(());
+        }
+        read_exact_at(&*self.file, &mut stands, 0)?;
+        let is_header = stands.starts_with(&MAGIC) && new.starts_with(&MAGIC);
+        if !is_header || stands[FLAGS_AT + 1..] == new[FLAGS_AT + 1..] {
+            return Ok(());
+        }
+        if stands[FLAGS_AT] & RECOVERY_REQUIRED == 0 {
+            write_all_at(&*self.file, &[stands[FLAGS_AT] | RECOVERY_REQUIRED], FLAGS_AT as u64)?;
+            self.file.sync_data()?;
+        }
+        if new[FLAGS_AT] & RECOVERY_REQUIRED == 0 {
+            let mut open = header.to_vec();
+            open[FLAGS_AT] |= RECOVERY_REQUIRED;
+            write_all_at(&*self.file, &open, 0)?;
+            self.file.sync_data()?;
+        }
+        Ok(())
     }
 
     fn take(&self, range: LockRange, sharing: Sharing, wait: bool) -> Result<bool, BackendError> {
@@ -102,6 +141,9 @@ impl StorageBackend for Backend {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.halt.may_write()?;
+        if offset == 0 {
+            self.flag_first(data)?;
+        }
         self.passing.wrote(data.len() as u64);
         write_all_at(&*self.file, data, offset)
     }

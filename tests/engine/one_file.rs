@@ -10,7 +10,7 @@ use sealstone::engine::{Append, Budget, Options, Store, Thing};
 use sealstone::format::layout;
 use sealstone::manifest::{BodyDisk, BodyRow, Manifest, Newborn, Open, Reading};
 use sealstone::protection::{Protection, switch_off};
-use sealstone::vfs::sim::{Fault, FaultKind, SimDisk, SyncFailure};
+use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SimDisk, SyncFailure};
 use sealstone::vfs::{Access, Disk, RealDisk, Step, TraceDisk, write_all_at};
 use sealstone::{ErrorKind, Layout};
 
@@ -305,4 +305,60 @@ fn p9_a_length_without_pages_is_refused_and_the_mutant_is_caught() {
     assert!(body.meta(&root().join(&name)).is_err());
     let _off = switch_off(Protection::BodyLength);
     assert_eq!(body.meta(&root().join(&name)).unwrap().unwrap().len, 1 << 40);
+}
+
+/// A store of one file with `bytes` of objects, closed, and made longer; then images of the first headers that opening it
+/// and closing it again write: how many, and how many that do not open.
+fn torn_headers(seed: u64, bytes: usize, draws: usize) -> (u64, u64) {
+    let disk = sim(seed);
+    let store = single(&disk).create(root()).unwrap();
+    let stream = store.create_stream("s").unwrap();
+    let lease = store.lease("l", "test", None, &[]).unwrap();
+    store.put_objects(lease, vec![vec![seed as u8; bytes]]).unwrap();
+    append(&store, stream, &[1; 300]);
+    store.close().unwrap();
+    let disk = disk.process(2);
+    // Free room at its end, as a store leaves it: the number of its pages passes a multiple of 256.
+    let file = disk.open(&root(), Access::ReadWrite).unwrap();
+    let pages = (file.len().unwrap() / 4096 / 256 + 1) * 256;
+    file.set_len((pages + 8) * 4096).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    disk.restart_log();
+    single(&disk).open(root()).unwrap().close().unwrap();
+    let log = disk.events();
+    let (mut images, mut broken, mut rng) = (0, 0, Rng::new(seed));
+    let mut cursor = log.cursor(Profile::Ext4Ordered);
+    while cursor.advance().is_some() {
+        let pending = cursor.describe_pending();
+        if !pending.last().is_some_and(|last| last.contains(" bytes at 0 of ")) {
+            continue;
+        }
+        for image in cursor.images(&mut rng, draws) {
+            let disk = image.disk();
+            images += 1;
+            match single(&disk).open(root()) {
+                Ok(store) => assert_eq!(read(&store, stream).len(), 1),
+                Err(_) => broken += 1,
+            }
+            disk.kill();
+        }
+    }
+    (images, broken)
+}
+
+/// Does the file open although a header was torn that told its new length: of redb's four bytes for
+/// it some may be new and some old, and together say a length that it never had?
+#[test]
+fn g1_a_torn_header_of_another_length_opens_and_the_mutant_is_caught() {
+    let mut images = 0;
+    for (seed, bytes) in [(1, 0), (2, 600_000), (3, 900_000)] {
+        let (looked_at, broken) = torn_headers(seed, bytes, 12);
+        images += looked_at;
+        assert_eq!(broken, 0, "of {looked_at} images, seed {seed}");
+    }
+    println!("{images} images");
+    let _off = switch_off(Protection::FlagBeforeLayout);
+    let broken = (4..8u64).any(|seed| torn_headers(seed, 300_000, 40).1 > 0);
+    assert!(broken, "a header torn between two lengths was not noticed");
 }
