@@ -58,6 +58,8 @@ pub struct Limits {
     pub receipts_max: u64,
     /// Rows of ended owners kept.
     pub owners_max: u64,
+    /// Unsealed bytes of a stage's intake above which appending seals them into parts.
+    pub stage_unsealed_bytes: u64,
     /// Threads of the store may run (linger). Off, every step happens inside a call that waits:
     /// streams that fail or drop when the queue is full go on doing so until somebody does.
     pub background: bool,
@@ -90,6 +92,7 @@ impl Default for Limits {
             snapshot_chain_max: 32,
             receipts_max: 10_000,
             owners_max: 10_000,
+            stage_unsealed_bytes: 32 * MIB,
             background: true,
         }
     }
@@ -112,6 +115,7 @@ impl Limits {
             ("manifest_cache_bytes", self.manifest_cache_bytes),
             ("head_commits", self.head_commits),
             ("owners_max", self.owners_max),
+            ("stage_unsealed_bytes", self.stage_unsealed_bytes),
         ] {
             if value == 0 {
                 return refuse(name, "zero is not a limit; give at least 1");

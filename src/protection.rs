@@ -100,6 +100,8 @@ protections! {
     SealerOrder = "sealer_order",
     AskedOnceOpen = "asked_once_open",
     SmallTogether = "small_together",
+    StageGroupDetached = "stage_group_detached",
+    StageProducerWindow = "stage_producer_window",
     TakenOnce = "taken_once",
     ClaimExclusive = "claim_exclusive",
     ViewOneSnapshot = "view_one_snapshot",

@@ -93,6 +93,8 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::SealerOrder,
         Protection::AskedOnceOpen,
         Protection::SmallTogether,
+        Protection::StageGroupDetached,
+        Protection::StageProducerWindow,
         Protection::TakenOnce,
         Protection::ClaimExclusive,
         Protection::ViewOneSnapshot,

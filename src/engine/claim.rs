@@ -62,6 +62,11 @@ impl Claim {
         }
     }
 
+    /// Leaves the claim to this opening: it stands until its row is taken away, or the opening ends.
+    pub(crate) fn left_to_opening(mut self) {
+        self.is_held = false;
+    }
+
     /// Tells the guard that a transaction with [`Claim::release_in`] committed.
     pub fn released(mut self) {
         self.is_held = false;

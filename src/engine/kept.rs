@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::store::Store;
+use crate::error::{Error, Result};
 use crate::ids::StageId;
 
 /// What faces keep, by the stage that it is about. None of it holds the store.
@@ -35,8 +36,13 @@ impl Store {
         self.inner.kept.of_stages.lock().remove(&stage);
     }
 
+    /// Tells `health` what went wrong where no caller waited.
+    pub(crate) fn tell_health(&self, e: Error) {
+        self.core().note_untidy(Err(e));
+    }
+
     /// Fails unless reads may go on.
-    pub(crate) fn check_open(&self, operation: &'static str) -> crate::error::Result<()> {
+    pub(crate) fn check_open(&self, operation: &'static str) -> Result<()> {
         self.core().check_read(operation)
     }
 

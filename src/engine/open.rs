@@ -16,9 +16,7 @@ use super::ballast::Ballast;
 use super::condition::Condition;
 use super::core::{Core, Me};
 use super::enter::{OPENING_MILLIS_MAX, Patience, WriteAccess, gate, lock, lock_birthplace};
-use super::fetch::FileCache;
 use super::journals::Rowkeeper;
-use super::kept::Kept;
 use super::options::Options;
 use super::owner::OwnLock;
 use super::recover;
@@ -335,8 +333,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
         linger: Mutex::new(None),
         locks: Mutex::new(Some((own_lock, store_lock))),
     };
-    let writer = Some(writer);
-    let inner = Inner { core, files: FileCache::default(), writer, kept: Kept::default() };
+    let inner = Inner::new(core, Some(writer));
     let store = Store::new(inner);
     let weak = Arc::downgrade(&store.inner);
     store.core().condition.on_halt(move |cause| {
@@ -407,8 +404,7 @@ fn open_read_only_once(root: &Path, options: &Options) -> Result<Store> {
         }
     };
     let core = Arc::new(core(ground, root, options, None)?);
-    let kept = Kept::default();
-    let inner = Inner { core, files: FileCache::default(), writer: None, kept };
+    let inner = Inner::new(core, None);
     Ok(Store::new(inner))
 }
 

@@ -61,6 +61,12 @@ pub(super) struct Writer {
     pub(super) locks: Mutex<Option<(OwnLock, Box<dyn Held>)>>,
 }
 
+impl Inner {
+    pub(super) fn new(core: Arc<Core>, writer: Option<Writer>) -> Self {
+        Self { core, files: FileCache::default(), writer, kept: Kept::default() }
+    }
+}
+
 impl Store {
     /// How to open or create: see [`Options`].
     pub fn options() -> Options {

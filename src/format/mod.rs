@@ -11,11 +11,13 @@
 //!   snapshot   the manifest's rows, all or what changed, for salvage
 //!   column     a chunk of typed records, column-wise
 //!   staged     a batch of a stage, and a part of a group
+//!   compressed bytes of any length through zstd, for what is published
 //! ```
 //!
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
 
 pub mod column;
+pub(crate) mod compressed;
 pub mod footer;
 pub mod frame;
 pub mod head;

@@ -7,6 +7,7 @@
 //!
 //!   describing    key, key shape, batch, form, group         taking_in    stage, append, seal, flush
 //!   converting    plan, converter, output, merge, quarantine  reading      every row at one instant
+//!   shipped       JSON lines by zstd, Parquet
 //! ```
 //!
 //! - STG1: batches come to open groups only; what is detached does not change.
@@ -17,10 +18,13 @@ mod converting;
 mod describing;
 mod handing_off;
 mod reading;
+mod shipped;
 mod taking_in;
 
 pub use crate::format::staged::{Form, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX};
 pub use crate::ids::{GroupId, HandoffId, OutputId, QuarantineId, StageId};
+#[cfg(feature = "arrow")]
+pub use crate::interop::arrow::RecordBatch;
 pub use crate::journal::{Level, Ticket};
 pub use crate::manifest::HandoffState;
 pub use converting::{
@@ -33,4 +37,9 @@ pub use describing::{
 };
 pub use handing_off::{DirectoryTarget, HandedOff, HandoffView, Offer, Resumed, Target};
 pub use reading::{Origin, ReadBatch, StageBatches, StageView};
-pub use taking_in::{Appended, Flushed, Ready, STAGE_NAME_BYTES_MAX, Stage, StageAbout};
+pub use shipped::JsonLinesToZstd;
+#[cfg(feature = "parquet")]
+pub use shipped::ToParquet;
+pub use taking_in::{
+    Appended, Flushed, Progress, Ready, RemovedStage, STAGE_NAME_BYTES_MAX, Stage, StageAbout,
+};

@@ -72,6 +72,7 @@ impl<'a> Meter<'a> {
 pub struct Input<'a> {
     store: &'a Store,
     stage: StageId,
+    all: Vec<(PartId, PartRow)>,
     parts: VecDeque<(PartId, PartRow)>,
     schema: &'a [u8],
     look: Look,
@@ -94,6 +95,7 @@ impl<'a> Input<'a> {
         Self {
             store,
             stage,
+            all: parts.to_vec(),
             parts: parts.iter().cloned().collect(),
             schema,
             look: Look { through: true, even_refused },
@@ -114,6 +116,16 @@ impl<'a> Input<'a> {
     /// The schema of the stage when its plan was made; empty while it has none.
     pub fn stage_schema(&self) -> &[u8] {
         self.schema
+    }
+
+    /// Begins with the first batch again, as if none had been given: for a converter that looks at all of
+    /// them before it writes. What does not read then is not read the second time either.
+    pub fn start_over(&mut self) {
+        self.parts = self.all.iter().cloned().collect();
+        self.waiting.clear();
+        self.used.clear();
+        self.meter.rows.fetch_sub(self.rows, Ordering::AcqRel);
+        self.rows = 0;
     }
 
     /// Ends it: what was used, and the rows of that. An error that the converter passed over is told here.

@@ -52,6 +52,26 @@ impl GroupView {
         }
     }
 
+    /// Adds batches that are not sealed yet.
+    pub(crate) fn add_unsealed(
+        &mut self,
+        rows: u64,
+        batches: u64,
+        len: u64,
+        first_at: Option<i64>,
+        last_at: Option<i64>,
+    ) {
+        self.rows = self.rows.saturating_add(rows);
+        self.unsealed_rows = self.unsealed_rows.saturating_add(rows);
+        self.batches += batches;
+        self.len = self.len.saturating_add(len);
+        self.first_at = match (self.first_at, first_at) {
+            (Some(first), Some(at)) => Some(first.min(at)),
+            (first, at) => first.or(at),
+        };
+        self.last_at = self.last_at.max(last_at);
+    }
+
     /// The group of a row.
     ///
     /// # Errors

@@ -9,6 +9,8 @@
 //! - A key says of each part what it is: it reads back without its shape.
 
 mod batch;
+#[cfg(feature = "interop")]
+mod batch_forms;
 mod group;
 mod key;
 mod minute;

@@ -10,6 +10,8 @@
 //! - What a view reads stays where it is as long as it stands, in the process that has it.
 //! - P6: a part that does not read whole gives what passes its own checksums, and says so.
 
+#[cfg(feature = "arrow")]
+mod as_arrow;
 mod batches;
 mod part;
 mod view;

@@ -1,7 +1,5 @@
 //! Creating and opening stages.
 
-use std::sync::Arc;
-
 use super::memory::Memory;
 use super::stage::{Stage, place};
 use crate::engine::Store;
@@ -80,7 +78,9 @@ impl Store {
     fn stage_of(&self, name: &str, row: &StageRow) -> Result<Stage> {
         let shape = KeyShape::decode(&row.about)?;
         let memory = self.kept(row.stage, || Memory::new(row.stage, name, shape.clone()));
-        Ok(Stage { store: self.clone(), memory: Arc::clone(&memory) })
+        let stage = Stage { store: self.clone(), memory };
+        stage.recover()?;
+        Ok(stage)
     }
 }
 

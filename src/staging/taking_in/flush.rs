@@ -1,9 +1,18 @@
 //! Flush: what is staged is sealed, and the groups that are ready are detached.
 
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::draft::Drafted;
 use super::ready::Ready;
+use super::seal::Detach;
 use super::stage::Stage;
+use crate::engine::Claim;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::GroupId;
+use crate::manifest::{ClaimKind, GroupRow, OpenGroupKey, OpenGroupRow, Reading, ResourceKey};
+use crate::staging::describing::GroupView;
+use crate::vfs::Step;
 
 /// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,16 +28,118 @@ pub struct Flushed {
 }
 
 impl Stage {
-    /// Seals what is staged, and detaches the groups that are `ready`.
+    /// Seals what is staged here, and detaches the groups that are `ready`: what comes later of their keys
+    /// begins another group. A rule is asked about each open group before anything changes; what it says
+    /// holds for the batches that were there then. It may look at the stage, and may not flush, seal or
+    /// remove it. Where nothing is staged nothing is made.
+    ///
+    /// What other processes have staged, they seal; what dead ones left is sealed here.
     ///
     /// # Errors
-    /// `Conflict` while another process flushes or recovers the stage.
+    /// `Conflict` while another process flushes, recovers or removes the stage; `Invalid` for a minute that
+    /// its keys do not have; `CallerPanicked` for a rule that did; `NotFound` once it was removed;
+    /// `DiskFull`.
     ///
     /// # Durability
-    /// *Durable* when it returns.
+    /// *Durable* when it returns: ONE transaction for everything that it sealed and detached.
     pub fn flush(&self, ready: &Ready<'_>) -> Result<Flushed> {
         self.check("flush")?;
         ready.check(self.key_shape())?;
-        Err(Error::new(ErrorKind::Unsupported, "flush", self.place(), "not yet"))
+        let _one = self.memory.sealing.lock();
+        let claim = match self.has_others()? {
+            true => {
+                let claim = self.claim_itself()?;
+                self.adopt()?;
+                Some(claim)
+            }
+            false => None,
+        };
+        let drafted = self.draft()?;
+        let detach = self.asked(ready, &drafted)?;
+        // STG6
+        if drafted.is_empty() && detach.ready.is_empty() {
+            return Ok(Flushed::default());
+        }
+        let claim = match claim {
+            Some(claim) => claim,
+            None => self.claim_itself()?,
+        };
+        self.seal_drafted(drafted, &detach, Some(claim))
+    }
+
+    /// Seals what is staged here, and detaches nothing. Appending does so by itself past the limit
+    /// `stage_unsealed_bytes`.
+    ///
+    /// # Errors
+    /// `NotFound` once the stage was removed; `DiskFull`.
+    ///
+    /// # Durability
+    /// *Durable* when it returns: ONE transaction.
+    pub fn seal(&self) -> Result<Flushed> {
+        self.check("seal")?;
+        let _one = self.memory.sealing.lock();
+        self.seal_now()
+    }
+
+    /// As [`Stage::seal`]; the caller holds `sealing`.
+    pub(super) fn seal_now(&self) -> Result<Flushed> {
+        let drafted = self.draft()?;
+        if drafted.is_empty() {
+            return Ok(Flushed::default());
+        }
+        self.seal_drafted(drafted, &Detach::default(), None)
+    }
+
+    /// The claim on recovering, flushing or removing the stage.
+    pub(super) fn claim_itself(&self) -> Result<Claim> {
+        let resource = ResourceKey::of_stage(self.id());
+        let (kind, step) = (ClaimKind::Stage, Step::ClaimCommit);
+        Ok(self.store.claim_with(&resource, kind, step, |w| self.row(w).map(drop))?.1)
+    }
+
+    /// Asks the rule about every open group, with what is drafted in it.
+    fn asked(&self, ready: &Ready<'_>, drafted: &Drafted) -> Result<Detach> {
+        let mut groups = self.open_groups()?;
+        for (key, draft) in &drafted.groups {
+            if !groups.contains_key(key) {
+                groups.insert(key.clone(), GroupView::empty(self.key_shape().key_of(key)?));
+            }
+            if let Some(group) = groups.get_mut(key) {
+                group.add_unsealed(
+                    draft.rows,
+                    draft.batches,
+                    draft.len,
+                    draft.first_at,
+                    draft.last_at,
+                );
+            }
+        }
+        let mut detach = Detach { ready: Vec::new(), is_forced: matches!(ready, Ready::All) };
+        for (key, group) in groups {
+            let said = catch_unwind(AssertUnwindSafe(|| ready.says(&group))).map_err(|_| {
+                let cause = "the rule of what is ready panicked; nothing was changed";
+                Error::new(ErrorKind::CallerPanicked, "flush", self.place(), cause)
+            })?;
+            if said {
+                detach.ready.push((key, group.id));
+            }
+        }
+        Ok(detach)
+    }
+
+    /// The open groups, by key.
+    fn open_groups(&self) -> Result<BTreeMap<Vec<u8>, GroupView>> {
+        let snapshot = self.store.snapshot()?;
+        let at = |key: &[u8], group| OpenGroupKey { stage: self.id(), key: key.to_vec(), group };
+        let mut groups = BTreeMap::new();
+        // Keys sort by their length first: the last is as long as can be.
+        let from = at(&[], GroupId(0));
+        let rows = snapshot.list::<OpenGroupRow>(from.., usize::MAX)?;
+        for (open, _) in rows.into_iter().take_while(|(open, _)| open.stage == self.id()) {
+            let row = snapshot.require::<GroupRow>(&(self.id(), open.group))?;
+            let group = GroupView::of(self.key_shape(), open.group, &row)?;
+            groups.insert(open.key, group);
+        }
+        Ok(groups)
     }
 }

@@ -14,15 +14,24 @@
 
 mod append;
 mod create;
+mod draft;
 mod flush;
+mod intake;
 mod list;
 mod memory;
+mod producer;
+mod progress;
 mod ready;
+mod remove;
+mod seal;
 mod stage;
+mod tail;
 
 pub use append::Appended;
 pub use create::STAGE_NAME_BYTES_MAX;
 pub use flush::Flushed;
 pub use list::StageAbout;
+pub use progress::Progress;
 pub use ready::Ready;
+pub use remove::RemovedStage;
 pub use stage::Stage;

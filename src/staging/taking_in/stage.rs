@@ -75,7 +75,8 @@ impl Stage {
         if let Some(trouble) = self.memory.take_trouble() {
             return Err(trouble);
         }
-        self.store.check_open(operation)
+        self.store.check_open(operation)?;
+        if self.memory.is_removed() { Err(self.removed()) } else { Ok(()) }
     }
 
     /// Its row.
@@ -85,8 +86,12 @@ impl Stage {
     pub(in crate::staging) fn row(&self, rows: &impl Reading) -> Result<StageRow> {
         match rows.get::<StageRow>(&self.memory.name)? {
             Some(row) if row.stage == self.memory.id => Ok(row),
-            _ => Err(Error::new(ErrorKind::NotFound, "open", self.place(), "it was removed")),
+            _ => Err(self.removed()),
         }
+    }
+
+    pub(super) fn removed(&self) -> Error {
+        Error::new(ErrorKind::NotFound, "open", self.place(), "it was removed")
     }
 
     /// As errors name it.

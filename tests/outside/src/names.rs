@@ -235,9 +235,19 @@ mod staging {
         KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Level, Made, MergeOptions,
         Merged, Merger, Offer, OnProgress, Origin, OutputId, OutputReader, OutputView,
         OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions, Produced,
-        QuarantineId, Quarantined, ReadBatch, Ready, Resumed, RetiredOutputs, STAGE_NAME_BYTES_MAX,
-        Stage, StageAbout, StageBatches, StageId, StageView, Target, Ticket,
+        Progress, QuarantineId, Quarantined, ReadBatch, Ready, RemovedStage, Resumed,
+        RetiredOutputs, STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageBatches, StageId, StageView,
+        Target, Ticket,
     };
+}
+
+mod shipped {
+    pub use sealstone::staging::JsonLinesToZstd;
+}
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    pub use sealstone::staging::{RecordBatch, ToParquet};
 }
 
 mod campaign {

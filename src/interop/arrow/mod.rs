@@ -1,0 +1,37 @@
+//! arrow: batches of Arrow to bytes and back, schemas to their union, JSON lines to columns, Parquet.
+//!
+//! ```text
+//!   RecordBatch ──▶ ipc (a stream of one batch) ──▶ bytes of a batch
+//!   JSON lines ──▶ json_columns (one column for each key, widened as values come) ──▶ RecordBatch
+//!                         │ union (schemas)   widen (a batch to that union)
+//!                         ▼
+//!   RecordBatch ──▶ parquet_write ──▶ bytes ──▶ parquet_read ──▶ RecordBatch
+//! ```
+//!
+//! - A column is widened only where no value changes; types that have no union are an error that names
+//!   the column and both types.
+//! - Equal batches give equal bytes; memory follows the row group, never the length of the input.
+//! - Bytes that were read are not trusted: what is no Arrow or Parquet is an error, whatever it is.
+
+mod ipc;
+mod json_column;
+mod json_columns;
+#[cfg(feature = "parquet")]
+mod parquet_read;
+#[cfg(feature = "parquet")]
+mod parquet_write;
+mod union;
+mod widen;
+
+pub use arrow_array::RecordBatch;
+pub use arrow_schema::{Schema, SchemaRef};
+pub use ipc::{
+    batch_to_bytes, batches_from_bytes, schema_from_bytes, schema_of_batch, schema_to_bytes,
+};
+pub use json_columns::JsonColumns;
+#[cfg(feature = "parquet")]
+pub use parquet_read::ParquetReader;
+#[cfg(feature = "parquet")]
+pub use parquet_write::ParquetWriter;
+pub use union::union;
+pub use widen::widen;

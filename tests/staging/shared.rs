@@ -1,0 +1,175 @@
+//! Several processes and one stage: what the living hold stays theirs, what the dead left is taken over
+//! once, and recovery and flush exclude one another.
+
+use sealstone::engine::Store;
+use sealstone::manifest::{ClaimKind, Reading, ResourceKey, StageRow};
+use sealstone::staging::{Level, Produced, Ready, Stage};
+use sealstone::vfs::sim::SimDisk;
+use sealstone::{ErrorKind, Result};
+
+use crate::support::{At, NAME, batch, batches, books_close, key, put, shape, shared, sim, texts};
+
+fn intakes(store: &Store) -> usize {
+    let row = store.snapshot().unwrap().get::<StageRow>(&NAME.to_owned()).unwrap().unwrap();
+    row.intakes.len()
+}
+
+/// A world, and two of its processes that have the stage open.
+fn two(seed: u64) -> (SimDisk, [(SimDisk, Store, Stage); 2]) {
+    let world = sim(seed);
+    let open = |pid| {
+        let disk = world.process(pid);
+        let store = shared(&disk);
+        let stage = store.stage_or_create(NAME, &shape()).unwrap();
+        (disk, store, stage)
+    };
+    let both = [open(1), open(2)];
+    (world, both)
+}
+
+fn durable(stage: &Stage, text: &str) {
+    let appended = stage.append(&key("a", 1), batch(text), None).unwrap();
+    stage.wait(&appended.ticket, Level::Durable).unwrap();
+}
+
+fn send(stage: &Stage, producer: &str, sequence: u64) -> Result<bool> {
+    let produced = Produced::new(producer, sequence).at(sequence.to_le_bytes());
+    let text = format!("{producer}-{sequence}");
+    Ok(stage.append(&key("a", 1), batch(&text), Some(&produced))?.is_repeat)
+}
+
+/// Do two processes append and flush side by side, each sealing its own, with each batch seen once by
+/// both; and does the flush of one leave the tail of the other, which lives, alone?
+#[test]
+fn stg12_a_living_owner_keeps_its_tail() {
+    let (_world, [(_, one, first), (_, other, second)]) = two(61);
+    durable(&first, "of one");
+    durable(&second, "of two");
+    assert_eq!(intakes(&one), 2);
+    for store in [&one, &other] {
+        assert_eq!(texts(store), ["of one", "of two"]);
+    }
+    let flushed = second.flush(&Ready::All).unwrap();
+    assert_eq!((flushed.batches, flushed.detached.len()), (1, 1));
+    let places: Vec<_> = batches(&one).into_iter().map(|(at, _, text)| (at, text)).collect();
+    assert_eq!(places[1], (At::Tail, "of one".to_owned()));
+    // Opening the stage again, here or there, takes nothing either.
+    drop(second);
+    let second = other.stage(NAME).unwrap();
+    assert_eq!(intakes(&one), 2);
+    durable(&first, "more");
+    first.flush(&Ready::All).unwrap();
+    durable(&second, "last");
+    assert_eq!(texts(&one), ["last", "more", "of one", "of two"]);
+    let rows: u64 = first.groups().unwrap().iter().map(|group| group.rows).sum();
+    assert_eq!(rows, 6);
+    books_close(&other);
+}
+
+/// Is what a dead process had accepted durably sealed by the next that opens or flushes, once; and when two
+/// come, by one of them?
+#[test]
+fn stg12_stg16_what_a_dead_owner_left_is_taken_over_once() {
+    let (world, [(disk, one, first), (_, other, second)]) = two(62);
+    durable(&first, "left");
+    assert!(!send(&first, "p", 3).unwrap());
+    first.barrier().unwrap();
+    disk.kill();
+    drop((one, first));
+    durable(&second, "mine");
+    let flushed = second.flush(&Ready::All).unwrap();
+    assert_eq!(flushed.batches, 3);
+    assert_eq!(intakes(&other), 1);
+    assert_eq!(second.flush(&Ready::All).unwrap(), Default::default());
+    let third = shared(&world.process(3));
+    let stage = third.stage(NAME).unwrap();
+    assert_eq!(texts(&third), ["left", "mine", "p-3"]);
+    assert!(send(&stage, "p", 3).unwrap(), "it was taken before its process died");
+    assert!(!send(&stage, "p", 4).unwrap());
+    // Closed, it leaves its tail to whoever opens next.
+    stage.barrier().unwrap();
+    drop(stage);
+    third.close().unwrap();
+    let fourth = shared(&world.process(4));
+    let stage = fourth.stage(NAME).unwrap();
+    assert_eq!(stage.progress("p").unwrap().unwrap().sequence, 4);
+    stage.flush(&Ready::All).unwrap();
+    assert_eq!(texts(&other), ["left", "mine", "p-3", "p-4"]);
+    books_close(&fourth);
+}
+
+/// Do recovery and flush exclude one another: is a flush refused, and does opening go on without taking
+/// anything, while another process is at it?
+#[test]
+fn stg13_recovery_and_flush_exclude_one_another() {
+    let (world, [(disk, one, first), (_, other, second)]) = two(63);
+    durable(&first, "left");
+    disk.kill();
+    drop((one, first));
+    let held = ResourceKey::of_stage(second.id());
+    let claim = other.claim(&held, ClaimKind::Stage).unwrap();
+    let third = shared(&world.process(3));
+    let stage = third.stage(NAME).unwrap();
+    let e = stage.flush(&Ready::All).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Conflict);
+    assert_eq!(texts(&third), ["left"]);
+    assert!(batches(&third).iter().all(|(at, ..)| *at == At::Tail));
+    assert_eq!(third.remove_stage(NAME, "no").unwrap_err().kind(), ErrorKind::Conflict);
+    drop(claim);
+    assert_eq!(stage.flush(&Ready::All).unwrap().batches, 1);
+    assert_eq!(texts(&other), ["left"]);
+}
+
+/// Has a producer one process at a time: refused to others while it lives, free once it let go, closed or
+/// died, with its numbers known to whoever comes next?
+#[test]
+fn stg31_a_producer_is_held_by_one_process() {
+    let (world, [(_, one, first), (disk, other, second)]) = two(64);
+    assert!(!send(&first, "p", 1).unwrap());
+    let e = send(&second, "p", 2).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Conflict);
+    assert!(!send(&second, "q", 1).unwrap());
+    first.release_producer("p").unwrap();
+    // Still in the tail of the first, which lives.
+    assert_eq!(second.progress("p").unwrap().unwrap().sequence, 1);
+    assert!(send(&second, "p", 1).unwrap());
+    assert!(!send(&second, "p", 2).unwrap());
+    assert_eq!(send(&first, "p", 3).unwrap_err().kind(), ErrorKind::Conflict);
+    // Sealed in the other order, they count the same.
+    second.seal().unwrap();
+    first.seal().unwrap();
+    let p = first.progress("p").unwrap().unwrap();
+    assert_eq!((p.sequence, p.batches, &p.position[..]), (2, 2, &2u64.to_le_bytes()[..]));
+    assert!(!send(&second, "p", 3).unwrap());
+    second.barrier().unwrap();
+    disk.kill();
+    drop((other, second));
+    assert!(send(&first, "p", 3).unwrap(), "taken over with its numbers");
+    assert!(!send(&first, "p", 4).unwrap());
+    assert!(!send(&first, "q", 2).unwrap());
+    first.flush(&Ready::All).unwrap();
+    drop(first);
+    one.close().unwrap();
+    let third = shared(&world.process(3));
+    let stage = third.stage(NAME).unwrap();
+    assert!(send(&stage, "p", 4).unwrap());
+    assert!(!send(&stage, "p", 5).unwrap());
+    assert_eq!(texts(&third).len(), 7);
+}
+
+/// Is a stage that another process appends to kept, and free to be removed once that one is gone?
+#[test]
+fn stg12_a_stage_that_another_process_appends_to_is_not_removed() {
+    let (_world, [(disk, one, first), (_, other, _second)]) = two(65);
+    durable(&first, "mine");
+    let e = other.remove_stage(NAME, "no").unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Conflict);
+    assert_eq!(texts(&one), ["mine"]);
+    put(&first, "a", 1, "more");
+    first.barrier().unwrap();
+    disk.kill();
+    drop((one, first));
+    other.remove_stage(NAME, "yes").unwrap();
+    assert!(other.stages().unwrap().is_empty());
+    assert!(other.claims(10).unwrap().is_empty());
+}
