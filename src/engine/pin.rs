@@ -80,6 +80,11 @@ impl Pin {
         &self.store
     }
 
+    /// The digest of an object that it keeps.
+    pub(crate) fn digest_of(&self, object: ObjectId) -> Option<Digest> {
+        self.kept.lock().get(&object).map(|kept| kept.row.digest)
+    }
+
     /// Keeps `objects`, as the rows of `snapshot` have them.
     ///
     /// # Errors
@@ -191,6 +196,21 @@ impl Pin {
             Some(object) => self.fetch(object),
             None => self.store.payload_bytes(payload),
         }
+    }
+
+    /// The first bytes of an unsealed record, at most `len_max` of them.
+    ///
+    /// # Errors
+    /// As [`Pin::fetch_range`].
+    pub(crate) fn payload_beginning(&self, payload: &Payload, len_max: u64) -> Result<Vec<u8>> {
+        if let Payload::Object { digest, len } = payload
+            && let Some(object) = self.object_of(digest)
+        {
+            return self.fetch_range(object, 0..len_max.min(*len));
+        }
+        let mut bytes = self.payload_bytes(payload)?;
+        bytes.truncate(usize::try_from(len_max).unwrap_or(usize::MAX));
+        Ok(bytes)
     }
 
     fn object_of(&self, digest: &Digest) -> Option<ObjectId> {

@@ -3,14 +3,19 @@
 #![cfg(feature = "sim")]
 
 mod blocked;
+mod converting;
 mod flush;
 mod handing_off;
+mod outputs;
 mod power;
 mod producers;
+mod quarantine;
+mod reading;
 mod removing;
 mod shared;
 mod support;
 mod taking_in;
+mod words;
 
 #[path = "../recording/gate.rs"]
 #[allow(dead_code)]

@@ -1,5 +1,6 @@
 //! Outputs: what groups became, listed, read and retired.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use super::output_reader::OutputReader;
@@ -180,11 +181,11 @@ impl Stage {
         outputs: &[OutputId],
         may: &dyn Fn(&crate::manifest::Write<'_>, OutputId) -> Result<bool>,
     ) -> Result<Vec<Claim>> {
-        let keys: Vec<ResourceKey> =
-            outputs.iter().map(|id| ResourceKey::of_output(self.id(), *id)).collect();
+        let named = |id: &OutputId| (ResourceKey::of_output(self.id(), *id), *id);
+        let ids: BTreeMap<ResourceKey, OutputId> = outputs.iter().map(named).collect();
+        let keys: Vec<ResourceKey> = outputs.iter().map(|id| named(id).0).collect();
         self.store.claim_free(&keys, ClaimKind::Output, keys.len(), &|w, key| {
-            let Some(at) = keys.iter().position(|one| one == key) else { return Ok(false) };
-            let Some(id) = outputs.get(at) else { return Ok(false) };
+            let Some(id) = ids.get(key) else { return Ok(false) };
             Ok(w.get::<OutputRow>(&(self.id(), *id))?.is_some() && may(w, *id)?)
         })
     }

@@ -10,7 +10,7 @@ use super::output_writer::OutputWriter;
 use super::plan::Planned;
 use crate::engine::{Content, RowText, SealedSet};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{GroupId, ObjectId, OutputId};
+use crate::ids::{GroupId, ObjectId, OutputId, PartId};
 use crate::manifest::{Key as _, OutputRow, PartRow, Table, to_value};
 use crate::protection::Protection;
 use crate::staging::Stage;
@@ -68,9 +68,8 @@ pub(super) fn convert_slice(
     let even_refused = group.row.failures >= REFUSALS_MAX;
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
-    let told = referrer(with, group.id, &group.row.key, parts)?;
-    let context = parts.iter().map(|part| part_text(group.id, part)).collect::<Result<_>>()?;
-    let content = Content { context, ..Content::new(Vec::new(), Some(told)) };
+    let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));
+    content.context = context(with.stage, group.id, parts)?;
     let mut said = 0;
     let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
         said = with.converter.convert(&group.view, &mut input, out)?;
@@ -162,16 +161,11 @@ pub(super) fn validate(
 }
 
 /// What the label of the output's file says: its row, as far as it is known before it is written.
-fn referrer(
-    with: &With<'_>,
-    group: GroupId,
-    key: &[u8],
-    parts: &[(crate::ids::PartId, PartRow)],
-) -> Result<RowText> {
+fn referrer(with: &With<'_>, group: &Planned, parts: &[(PartId, PartRow)]) -> Result<RowText> {
     let row = OutputRow {
         object: ObjectId(0),
-        key: key.to_vec(),
-        groups: vec![group],
+        key: group.row.key.clone(),
+        groups: vec![group.id],
         merged: Vec::new(),
         rows: parts.iter().fold(0, |rows, (_, part)| rows.saturating_add(part.rows)),
         len: 0,
@@ -182,12 +176,18 @@ fn referrer(
     row_text(with.stage, &row)
 }
 
-/// The row of a part that an output is made of, for its label: salvage tells by it which batches are in
-/// the output.
-fn part_text(group: GroupId, (id, row): &(crate::ids::PartId, PartRow)) -> Result<RowText> {
-    let key = (group, *id).to_bytes();
-    let value = to_value(&key, row)?;
-    Ok((Table::Parts.number(), key, value))
+/// What the label says besides: its stage, and the parts that it was made of.
+fn context(stage: &Stage, group: GroupId, parts: &[(PartId, PartRow)]) -> Result<Vec<RowText>> {
+    let row = stage.row(&stage.store.snapshot()?)?;
+    let key = stage.name().to_owned().to_bytes();
+    let value = to_value(&key, &row)?;
+    let mut context = vec![(Table::Stages.number(), key, value)];
+    for (part, row) in parts {
+        let key = (group, *part).to_bytes();
+        let value = to_value(&key, row)?;
+        context.push((Table::Parts.number(), key, value));
+    }
+    Ok(context)
 }
 
 /// A row of an output that has no number yet, for a label.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::part::{Fetching, Look, PartBatch, read_part};
 use super::view::StageView;
+use crate::digest::Digest;
 use crate::engine::{Pin, Store};
 use crate::error::{Error, Result};
 use crate::format::staged::decode_batch;
@@ -69,6 +70,9 @@ impl Fetching for Pin {
     }
     fn object(&self, object: ObjectId) -> Result<Vec<u8>> {
         self.fetch(object)
+    }
+    fn digest(&self, object: ObjectId) -> Result<Option<Digest>> {
+        Ok(self.digest_of(object))
     }
     fn range(&self, object: ObjectId, range: Range<u64>) -> Result<Vec<u8>> {
         self.fetch_range(object, range)

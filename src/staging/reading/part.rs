@@ -21,6 +21,8 @@ pub(in crate::staging) trait Fetching {
     fn store(&self) -> &Store;
     /// An object's bytes, verified.
     fn object(&self, object: ObjectId) -> Result<Vec<u8>>;
+    /// The digest of an object; `None` where it is not there.
+    fn digest(&self, object: ObjectId) -> Result<Option<Digest>>;
     /// Some of them.
     fn range(&self, object: ObjectId, range: Range<u64>) -> Result<Vec<u8>>;
 }
@@ -31,6 +33,9 @@ impl Fetching for Store {
     }
     fn object(&self, object: ObjectId) -> Result<Vec<u8>> {
         self.fetch(object)
+    }
+    fn digest(&self, object: ObjectId) -> Result<Option<Digest>> {
+        Ok(self.snapshot()?.get::<ObjectRow>(&object)?.map(|row| row.digest))
     }
     fn range(&self, object: ObjectId, range: Range<u64>) -> Result<Vec<u8>> {
         self.fetch_range(object, range)
@@ -212,11 +217,10 @@ impl Found<'_> {
 
     fn object(&mut self, digest: &Digest) -> Result<Option<ObjectId>> {
         if self.named.is_none() {
-            let snapshot = self.from.store().snapshot()?;
             let mut named = BTreeMap::new();
             for object in &self.row.payloads {
-                if let Some(row) = snapshot.get::<ObjectRow>(object)? {
-                    named.insert(row.digest, *object);
+                if let Some(digest) = self.from.digest(*object)? {
+                    named.insert(digest, *object);
                 }
             }
             self.named = Some(named);

@@ -93,9 +93,8 @@ fn rows_of(pin: &Pin, payload: &Payload) -> Result<u64> {
     let head = match payload {
         Payload::Inline(bytes) => decode_head(bytes)?.0.rows,
         Payload::Object { .. } => {
-            let bytes = pin.payload_bytes(payload)?;
-            let head = bytes.get(..BATCH_HEAD_BYTES_MAX).unwrap_or(&bytes);
-            decode_head(head)?.0.rows
+            let beginning = pin.payload_beginning(payload, BATCH_HEAD_BYTES_MAX as u64)?;
+            decode_head(&beginning)?.0.rows
         }
     };
     Ok(head)
