@@ -320,9 +320,8 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
         WriteAccess::Single => recover::recover(&core, options.set_aside_damage)?,
         WriteAccess::Shared => recover_shared(&core)?,
     };
-    let journal = own_journal(&core, owner, epoch);
     let writer = Writer {
-        journal,
+        journal: own_journal(&core, owner, epoch),
         streams: Mutex::new(recovered.streams),
         adopted: Mutex::new(recovered.adopted),
         left: Mutex::new(BTreeSet::new()),
