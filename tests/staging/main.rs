@@ -5,6 +5,7 @@
 mod blocked;
 mod converting;
 mod flush;
+mod generations;
 mod handing_off;
 mod outputs;
 mod power;
