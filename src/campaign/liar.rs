@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::vfs::sim::SimDisk;
-use crate::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space, Step,
-};
+use crate::vfs::{Access, AroundDisk, AroundFile, Disk, File};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,19 +74,10 @@ struct LyingFile {
 /// Writes shorter than this are statements and headers, and are left alone.
 const WRITE_BYTES_MIN: usize = 64;
 
-impl File for LyingFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
+impl AroundFile for LyingFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
-
-    fn identity(&self) -> io::Result<Identity> {
-        self.inner.identity()
-    }
-
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(into, offset)
-    }
-
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         if from.len() < WRITE_BYTES_MIN {
             return self.inner.write_at(from, offset);
@@ -106,11 +95,6 @@ impl File for LyingFile {
             _ => self.inner.write_at(from, offset),
         }
     }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         match self.disk.lie {
             Lie::FailedSync(folder) if self.disk.strikes(&self.path, folder) => {
@@ -119,103 +103,14 @@ impl File for LyingFile {
             _ => self.inner.sync_data(),
         }
     }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.inner.sync_all()
-    }
-
-    fn evict(&self) -> io::Result<()> {
-        self.inner.evict()
-    }
-
-    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
-        self.inner.try_lock(range, sharing)
-    }
-
-    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
-        self.inner.lock(range, sharing)
-    }
-
-    fn unlock(&self, range: LockRange) -> io::Result<()> {
-        self.inner.unlock(range)
-    }
-
-    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
-        self.inner.is_locked(range)
-    }
 }
 
-impl Disk for Liar {
+impl AroundDisk for Liar {
+    fn inner(&self) -> &dyn Disk {
+        &self.inner
+    }
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let inner = self.inner.open(path, access)?;
         Ok(Arc::new(LyingFile { inner, path: path.to_owned(), disk: self.clone() }))
-    }
-
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.inner.meta(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.link(from, to)
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.inner.unlink(path)
-    }
-
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.inner.mkdir(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.inner.list(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.inner.sync_dir(path)
-    }
-
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.inner.space(path)
-    }
-
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.inner.lock_dir(path, sharing)
-    }
-
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.inner.direct_io(path)
-    }
-
-    fn wall_nanos(&self) -> Option<i64> {
-        self.inner.wall_nanos()
-    }
-
-    fn monotonic_nanos(&self) -> u64 {
-        self.inner.monotonic_nanos()
-    }
-
-    fn pid(&self) -> u32 {
-        self.inner.pid()
-    }
-
-    fn boot_id(&self) -> String {
-        self.inner.boot_id()
-    }
-
-    fn host(&self) -> String {
-        self.inner.host()
-    }
-
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.inner.entropy(into)
-    }
-
-    fn mark(&self, step: Step) {
-        self.inner.mark(step);
     }
 }

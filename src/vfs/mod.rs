@@ -5,12 +5,13 @@
 //!        \        |        |       /
 //!         +-- Disk, File (disk) --+
 //!           |          |          |
-//!         real       trace       sim
+//!         real     trace, around   sim
 //! ```
 //!
 //! Paths and bytes go in, durability comes out: nothing above this room names `std::fs`.
 
 mod aligned;
+mod around;
 mod counts;
 mod disk;
 mod fresh;
@@ -24,6 +25,7 @@ mod step;
 mod trace;
 
 pub use aligned::AlignedBuffer;
+pub use around::{AroundDisk, AroundFile};
 pub use counts::{Counts, Operation};
 
 pub use disk::{

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space,
-};
+use sealstone::vfs::{Access, AroundDisk, AroundFile, Disk, File};
 
 /// Calls that a fault may hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,12 +111,9 @@ impl FaultyFile {
     }
 }
 
-impl File for FaultyFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn identity(&self) -> io::Result<Identity> {
-        self.file.identity()
+impl AroundFile for FaultyFile {
+    fn inner(&self) -> &dyn File {
+        &*self.file
     }
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.file.read_at(into, offset)?;
@@ -156,21 +151,6 @@ impl File for FaultyFile {
         self.check(Call::Sync)?;
         self.file.sync_all()
     }
-    fn evict(&self) -> io::Result<()> {
-        self.file.evict()
-    }
-    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
-        self.file.try_lock(range, sharing)
-    }
-    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
-        self.file.lock(range, sharing)
-    }
-    fn unlock(&self, range: LockRange) -> io::Result<()> {
-        self.file.unlock(range)
-    }
-    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
-        self.file.is_locked(range)
-    }
 }
 
 impl FaultyDisk {
@@ -179,7 +159,10 @@ impl FaultyDisk {
     }
 }
 
-impl Disk for FaultyDisk {
+impl AroundDisk for FaultyDisk {
+    fn inner(&self) -> &dyn Disk {
+        &self.disk
+    }
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         if access == Access::CreateNew {
             self.check(Call::Create)?;
@@ -187,54 +170,15 @@ impl Disk for FaultyDisk {
         let file = self.disk.open(path, access)?;
         Ok(Arc::new(FaultyFile { file, plan: Arc::clone(&self.plan), failing: Mutex::default() }))
     }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.disk.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
     fn unlink(&self, path: &Path) -> io::Result<()> {
         self.check(Call::Unlink)?;
         self.disk.unlink(path)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.disk.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.disk.list(path)
     }
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.check(Call::SyncDir)?;
         self.disk.sync_dir(path)
     }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.disk.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.disk.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.disk.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.disk.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.disk.monotonic_nanos()
-    }
     fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
-    }
-    fn boot_id(&self) -> String {
-        self.disk.boot_id()
-    }
-    fn host(&self) -> String {
-        self.disk.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.disk.entropy(into)
     }
 }

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space, Step,
-};
+use sealstone::vfs::{Access, AroundDisk, AroundFile, Disk, File};
 
 /// Which operations count, and fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,12 +103,9 @@ struct MeddledFile {
     plan: Arc<Plan>,
 }
 
-impl File for MeddledFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-    fn identity(&self) -> io::Result<Identity> {
-        self.inner.identity()
+impl AroundFile for MeddledFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         self.plan.meet(&[Fault::Read])?;
@@ -135,33 +130,15 @@ impl File for MeddledFile {
         self.plan.meet(&[Fault::Change, Fault::Sync])?;
         self.inner.sync_all()
     }
-    fn evict(&self) -> io::Result<()> {
-        self.inner.evict()
-    }
-    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
-        self.inner.try_lock(range, sharing)
-    }
-    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
-        self.inner.lock(range, sharing)
-    }
-    fn unlock(&self, range: LockRange) -> io::Result<()> {
-        self.inner.unlock(range)
-    }
-    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
-        self.inner.is_locked(range)
-    }
 }
 
-impl Disk for Meddled {
+impl AroundDisk for Meddled {
+    fn inner(&self) -> &dyn Disk {
+        &self.inner
+    }
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let inner = self.inner.open(path, access)?;
         Ok(Arc::new(MeddledFile { inner, plan: self.plan.clone() }))
-    }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.inner.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
     }
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let event = self.before_link.lock().unwrap().take();
@@ -170,46 +147,7 @@ impl Disk for Meddled {
         }
         self.inner.link(from, to)
     }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.inner.unlink(path)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.inner.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.inner.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.inner.sync_dir(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.inner.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.inner.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.inner.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.inner.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.inner.monotonic_nanos()
-    }
     fn pid(&self) -> u32 {
         self.pid.load(Ordering::SeqCst)
-    }
-    fn boot_id(&self) -> String {
-        self.inner.boot_id()
-    }
-    fn host(&self) -> String {
-        self.inner.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.inner.entropy(into)
-    }
-    fn mark(&self, step: Step) {
-        self.inner.mark(step);
     }
 }

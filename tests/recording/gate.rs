@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Identity, LockRange, Meta, Sharing, Space, Step,
-};
+use sealstone::vfs::{Access, AroundDisk, AroundFile, Disk, File, Step};
 
 /// A call on a journal file that the gate can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,48 +129,24 @@ impl GateFile {
     }
 }
 
-impl File for GateFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn identity(&self) -> io::Result<Identity> {
-        self.file.identity()
-    }
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(into, offset)
+impl AroundFile for GateFile {
+    fn inner(&self) -> &dyn File {
+        &*self.file
     }
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         self.pass(Call::Write)?;
         self.file.write_at(from, offset)
     }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
     fn sync_data(&self) -> io::Result<()> {
         self.pass(Call::Sync)?;
         self.file.sync_data()
     }
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-    fn evict(&self) -> io::Result<()> {
-        self.file.evict()
-    }
-    fn try_lock(&self, range: LockRange, sharing: Sharing) -> io::Result<bool> {
-        self.file.try_lock(range, sharing)
-    }
-    fn lock(&self, range: LockRange, sharing: Sharing) -> io::Result<()> {
-        self.file.lock(range, sharing)
-    }
-    fn unlock(&self, range: LockRange) -> io::Result<()> {
-        self.file.unlock(range)
-    }
-    fn is_locked(&self, range: LockRange) -> io::Result<bool> {
-        self.file.is_locked(range)
-    }
 }
 
-impl Disk for GateDisk {
+impl AroundDisk for GateDisk {
+    fn inner(&self) -> &dyn Disk {
+        &*self.disk
+    }
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         if access == Access::Read && path.components().any(|part| part.as_os_str() == "sealed") {
             let hook = self.at_sealed.lock().take();
@@ -184,39 +158,6 @@ impl Disk for GateDisk {
             true => Ok(Arc::new(GateFile { file, gate: Arc::clone(&self.gate) })),
             false => Ok(file),
         }
-    }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.disk.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.disk.unlink(path)
-    }
-    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
-        self.disk.set_mode(path, mode)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.disk.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.disk.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.disk.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.disk.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.disk.direct_io(path)
     }
     fn wall_nanos(&self) -> Option<i64> {
         let mut clock = self.clock.lock();
@@ -230,21 +171,6 @@ impl Disk for GateDisk {
             then();
         }
         self.disk.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.disk.monotonic_nanos()
-    }
-    fn pid(&self) -> u32 {
-        self.disk.pid()
-    }
-    fn boot_id(&self) -> String {
-        self.disk.boot_id()
-    }
-    fn host(&self) -> String {
-        self.disk.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.disk.entropy(into)
     }
     fn mark(&self, step: Step) {
         self.disk.mark(step);

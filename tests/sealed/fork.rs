@@ -1,7 +1,5 @@
 //! A builder carried into a forked child: refused there, and the parent's file untouched (G18).
 
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,9 +7,7 @@ use crate::support::{Rng, World, extent, label};
 use sealstone::ErrorKind;
 use sealstone::format::layout;
 use sealstone::sealed::SLICE_BYTES;
-use sealstone::vfs::{
-    Access, DirectIo, Disk, Entry, File, Held, Meta, RealDisk, Sharing, Space, Step,
-};
+use sealstone::vfs::{AroundDisk, Disk, RealDisk};
 
 /// A disk whose process can become another, as in a forked child.
 #[derive(Debug)]
@@ -20,60 +16,12 @@ struct Forking {
     pid: AtomicU32,
 }
 
-impl Disk for Forking {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        self.disk.open(path, access)
-    }
-    fn meta(&self, path: &Path) -> io::Result<Option<Meta>> {
-        self.disk.meta(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.disk.unlink(path)
-    }
-    fn mkdir(&self, path: &Path) -> io::Result<()> {
-        self.disk.mkdir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.disk.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.disk.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.disk.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.disk.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.disk.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.disk.monotonic_nanos()
+impl AroundDisk for Forking {
+    fn inner(&self) -> &dyn Disk {
+        &*self.disk
     }
     fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
-    }
-    fn boot_id(&self) -> String {
-        self.disk.boot_id()
-    }
-    fn host(&self) -> String {
-        self.disk.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.disk.entropy(into)
-    }
-    fn mark(&self, step: Step) {
-        self.disk.mark(step);
     }
 }
 

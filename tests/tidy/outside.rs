@@ -27,6 +27,8 @@ const SHARED: &[&str] = &[
 /// functions, and a transaction, which lives inside one call.
 const NOT_SHARED: &[&str] = &[
     "sealstone::Result",
+    "sealstone::vfs::AroundDisk",
+    "sealstone::vfs::AroundFile",
     "sealstone::vfs::Disk",
     "sealstone::vfs::File",
     "sealstone::vfs::Held",

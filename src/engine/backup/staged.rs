@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::vfs::{Access, DirectIo, Disk, Entry, File, Held, Meta, Sharing, Space};
+use crate::vfs::{Access, AroundDisk, Disk, File, Meta};
 
 #[derive(Debug)]
 pub(super) struct Staged {
@@ -25,7 +25,10 @@ fn refuse<T>() -> io::Result<T> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-impl Disk for Staged {
+impl AroundDisk for Staged {
+    fn inner(&self) -> &dyn Disk {
+        &*self.disk
+    }
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         match access {
             Access::Read => self.disk.open(self.at(path), access),
@@ -44,40 +47,13 @@ impl Disk for Staged {
     fn unlink(&self, _: &Path) -> io::Result<()> {
         refuse()
     }
+    fn set_mode(&self, _: &Path, _: u32) -> io::Result<()> {
+        refuse()
+    }
     fn mkdir(&self, _: &Path) -> io::Result<()> {
         refuse()
     }
-    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        self.disk.list(path)
-    }
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         refuse()
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.disk.space(path)
-    }
-    fn lock_dir(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        self.disk.lock_dir(path, sharing)
-    }
-    fn direct_io(&self, path: &Path) -> DirectIo {
-        self.disk.direct_io(path)
-    }
-    fn wall_nanos(&self) -> Option<i64> {
-        self.disk.wall_nanos()
-    }
-    fn monotonic_nanos(&self) -> u64 {
-        self.disk.monotonic_nanos()
-    }
-    fn pid(&self) -> u32 {
-        self.disk.pid()
-    }
-    fn boot_id(&self) -> String {
-        self.disk.boot_id()
-    }
-    fn host(&self) -> String {
-        self.disk.host()
-    }
-    fn entropy(&self, into: &mut [u8]) -> io::Result<()> {
-        self.disk.entropy(into)
     }
 }

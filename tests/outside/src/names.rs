@@ -42,9 +42,9 @@ mod protection {
 
 mod vfs {
     pub use sealstone::vfs::{
-        Access, AlignedBuffer, Call, Counts, DirectIo, Disk, Entry, EntryKind, File, FreshFile,
-        Held, Identity, LockRange, Meta, Operation, RealDisk, Sharing, Space, Step, TraceDisk,
-        read_exact_at, read_whole, write_all_at,
+        Access, AlignedBuffer, AroundDisk, AroundFile, Call, Counts, DirectIo, Disk, Entry,
+        EntryKind, File, FreshFile, Held, Identity, LockRange, Meta, Operation, RealDisk, Sharing,
+        Space, Step, TraceDisk, read_exact_at, read_whole, write_all_at,
     };
 }
 
