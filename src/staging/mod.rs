@@ -36,7 +36,7 @@ pub use describing::{
     Batch, GroupView, KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Produced,
 };
 pub use handing_off::{DirectoryTarget, HandedOff, HandoffView, Offer, Resumed, Target};
-pub use reading::{Origin, ReadBatch, StageBatches, StageView};
+pub use reading::{Origin, PartView, ReadBatch, StageBatches, StageView};
 pub use shipped::JsonLinesToZstd;
 #[cfg(feature = "parquet")]
 pub use shipped::ToParquet;

@@ -3,6 +3,7 @@
 #![cfg(feature = "sim")]
 
 mod blocked;
+mod cli;
 mod converting;
 mod flush;
 mod generations;

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use sealstone::recording::{Field, ResumeFrom};
 
+use super::stage::StageCommand;
+
 /// Where the store is, unless it is given.
 pub const STORE_VARIABLE: &str = "SEALSTONE_STORE";
 
@@ -118,6 +120,13 @@ pub enum Command {
     Fork(ForkArgs),
     /// Show what resuming a recording would cut, changing nothing
     Plan(PlanArgs),
+    /// Take batches of rows under keys, convert them, hand the outputs on
+    Stage {
+        #[command(subcommand)]
+        command: StageCommand,
+    },
+    /// List who works on what: streams, recordings, groups, outputs
+    Claims(StoreArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -397,12 +406,19 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     };
     let takes_store = [
         "import", "export", "info", "ls", "cat", "check", "compact", "backup", "follow", "events",
-        "retire", "release", "diff", "fork", "plan",
+        "retire", "release", "diff", "fork", "plan", "stage", "claims",
     ];
     let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
     match given.iter().skip(1).position(is_command) {
         Some(at) => {
-            given.insert(at + 2, store);
+            // Behind `stage` it follows the command there; behind `quarantine` the one below.
+            let is = |at: usize, word: &str| given.get(at).is_some_and(|given| given == word);
+            let below = match is(at + 1, "stage") {
+                true => 1 + usize::from(is(at + 2, "quarantine")),
+                false => 0,
+            };
+            let at = (at + 2 + below).min(given.len());
+            given.insert(at, store);
             (given, true)
         }
         None => (given, false),
@@ -421,7 +437,7 @@ fn column_type(text: &str) -> Result<Field, String> {
     Field::of_kind(column, ty).map_err(|e| e.cause().to_owned())
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("give a number from 1".to_owned()),
         Ok(number) => Ok(number),
@@ -437,7 +453,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 /// `64MiB`, `1GB`, `4096`.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[
         ("", 1),
         ("B", 1),

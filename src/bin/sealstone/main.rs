@@ -25,6 +25,7 @@ mod release;
 mod retire;
 mod salvage;
 mod shell;
+mod stage;
 mod words;
 
 use std::process::ExitCode;
@@ -66,6 +67,8 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args, &mut output),
         Command::Fork(args) => fork::fork(args, &mut output),
         Command::Plan(args) => fork::plan(args, &mut output),
+        Command::Stage { command } => stage::run(command, times, &mut output),
+        Command::Claims(args) => stage::claims(args, times, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),
     };

@@ -141,6 +141,22 @@ pub enum ClaimKind {
     Output,
 }
 
+impl ClaimKind {
+    /// Its name, as told to people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Group => "group",
+            Self::Build => "build",
+            Self::Maintenance => "maintenance",
+            Self::Recording => "recording",
+            Self::Stage => "stage",
+            Self::Producer => "producer",
+            Self::Output => "output",
+        }
+    }
+}
+
 /// One owner's exclusive right to work on a thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRow {

@@ -14,8 +14,10 @@
 mod as_arrow;
 mod batches;
 mod part;
+mod parts;
 mod view;
 
 pub use batches::{Origin, ReadBatch, StageBatches};
 pub(in crate::staging) use part::{Fault, Look, PartBatch, read_part};
+pub use parts::PartView;
 pub use view::StageView;

@@ -200,7 +200,7 @@ mod check {
 
 mod interop {
     pub use sealstone::interop::{
-        Cells, Format, Missing, OutColumn, Plan, ReadOptions, RowPlace, RowWriter, Table,
+        Cells, Format, Missing, OutColumn, PartView, Plan, ReadOptions, RowPlace, RowWriter, Table,
         write_json, write_scalar,
     };
 }

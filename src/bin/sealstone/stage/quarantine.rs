@@ -1,0 +1,93 @@
+//! `sealstone stage quarantine`: what could not be read or converted.
+
+use sealstone::staging::QuarantineId;
+use serde_json::{Value, json};
+use std::io::Write;
+
+use super::args::{QuarantineExportArgs, RetryArgs, StageArgs};
+use super::open::{object, open};
+use crate::args::TimeFormat;
+use crate::input::NewFile;
+use crate::output::{End, Output};
+use crate::words::{counted, shown, size, time};
+
+pub fn list(args: &StageArgs, times: TimeFormat, output: &mut Output) -> Result<u8, End> {
+    let store = output.opening().open_read_only(&args.store)?;
+    let found = store.stage(&args.stage)?.quarantine()?;
+    if output.is_json {
+        let list: Vec<Value> = found
+            .iter()
+            .map(|one| {
+                json!({
+                    "id": one.id.0, "group": one.group.0, "key": one.key.to_string(),
+                    "rows": one.rows, "batches": one.batches, "reason": one.reason,
+                    "at_unix_nanos": one.at,
+                })
+            })
+            .collect();
+        output.object(object(json!({ "stage": args.stage, "quarantine": list })))?;
+        return Ok(0);
+    }
+    for one in &found {
+        output.line(&format!(
+            "{}\t{}\t{}\t{}\t{}",
+            one.id,
+            shown(&one.key.to_string()),
+            counted(one.rows, "row"),
+            time(one.at, times),
+            shown(&one.reason),
+        ))?;
+    }
+    Ok(0)
+}
+
+pub fn retry(args: &RetryArgs, output: &mut Output) -> Result<u8, End> {
+    let store = open(output, &args.store, args.shared, args.dry_run)?;
+    let stage = store.stage(&args.stage)?;
+    let ids: Vec<QuarantineId> = match args.ids.is_empty() {
+        true => stage.quarantine()?.iter().map(|one| one.id).collect(),
+        false => args.ids.iter().map(|id| QuarantineId(*id)).collect(),
+    };
+    let mut groups = Vec::new();
+    if !args.dry_run {
+        for id in &ids {
+            groups.push(stage.retry(*id)?.0);
+        }
+        store.close()?;
+    }
+    if output.is_json {
+        let ids: Vec<u64> = ids.iter().map(|id| id.0).collect();
+        output.object(object(json!({
+            "command": "quarantine retry", "dry_run": args.dry_run, "stage": args.stage,
+            "ids": ids, "groups": groups,
+        })))?;
+        return Ok(0);
+    }
+    let verb =
+        if args.dry_run { "would be given back" } else { "given back, to be converted again" };
+    output.remark(&format!("{} {verb}", counted(ids.len() as u64, "part")))?;
+    Ok(0)
+}
+
+pub fn export(args: &QuarantineExportArgs, output: &mut Output) -> Result<u8, End> {
+    let store = output.opening().open_read_only(&args.store)?;
+    let bytes = store.stage(&args.stage)?.export_quarantined(QuarantineId(args.id))?;
+    if !args.dry_run {
+        let mut file = NewFile::create(&args.output)?;
+        let failed = |e| sealstone::Error::io("export", args.output.display(), e);
+        file.write_all(&bytes).map_err(failed)?;
+        file.finish()?;
+    }
+    let len = bytes.len() as u64;
+    if output.is_json {
+        output.object(object(json!({
+            "command": "quarantine export", "dry_run": args.dry_run, "stage": args.stage,
+            "id": args.id, "bytes": len,
+        })))?;
+        return Ok(0);
+    }
+    let verb = if args.dry_run { "would be written" } else { "written" };
+    let to = args.output.to_string_lossy();
+    output.remark(&format!("{} {verb} to {}", size(len), shown(&to)))?;
+    Ok(0)
+}

@@ -1,0 +1,22 @@
+//! Which command it is.
+
+use super::args::{QuarantineCommand, StageCommand};
+use super::{append, cat, flush, list, publish, quarantine, remove};
+use crate::args::TimeFormat;
+use crate::output::{End, Output};
+
+pub fn run(command: &StageCommand, times: TimeFormat, output: &mut Output) -> Result<u8, End> {
+    match command {
+        StageCommand::Append(args) => append::run(args, output),
+        StageCommand::Ls(args) => list::run(args, times, output),
+        StageCommand::Cat(args) => cat::run(args, output),
+        StageCommand::Flush(args) => flush::run(args, output),
+        StageCommand::Publish(args) => publish::run(args, output),
+        StageCommand::Quarantine { command } => match command {
+            QuarantineCommand::Ls(args) => quarantine::list(args, times, output),
+            QuarantineCommand::Retry(args) => quarantine::retry(args, output),
+            QuarantineCommand::Export(args) => quarantine::export(args, output),
+        },
+        StageCommand::Rm(args) => remove::run(args, output),
+    }
+}
