@@ -2,6 +2,7 @@
 
 mod read;
 mod size;
+mod stage;
 mod write;
 
 use crate::Outcome;
@@ -119,6 +120,7 @@ pub static ROWS: &[&Row] = &[
     &size::WEATHER,
     &size::LOGS,
     &size::SWEEP,
+    &stage::B14,
 ];
 
 /// In a smoke run these arms would take all the time there is.

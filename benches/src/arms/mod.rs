@@ -9,6 +9,7 @@ pub mod reading;
 mod recorded;
 pub mod reopen;
 pub mod sizes;
+pub mod staged;
 pub mod wide;
 pub mod written;
 

@@ -102,9 +102,11 @@ impl Rows {
 
     /// All rows, if they are still here.
     pub(super) fn take_kept(&mut self) -> Result<Option<Vec<RecordBatch>>> {
+        // Lines looked at after there was no room are not to be there when they are read again.
+        let lines = self.json.take()?;
         let Some(mut kept) = self.kept.take() else { return Ok(None) };
-        if self.json.rows() > 0 {
-            kept.push(self.json.take()?);
+        if lines.num_rows() > 0 {
+            kept.push(lines);
         }
         Ok(Some(kept))
     }

@@ -1,0 +1,6 @@
+//! Could a row be lost, doubled or changed on its way from a batch to Parquet, or could no one else read
+//! what comes out?
+
+mod forms;
+mod support;
+mod weather;
