@@ -1,19 +1,27 @@
 //! Staging: is each acknowledged row in exactly one place, whatever happens; and does what comes late stay out
 //! of what is detached?
+//!
+//! `SEALSTONE_SEED` replays a run as far as real processes can be replayed.
 #![cfg(feature = "sim")]
 
+mod backlog;
 mod blocked;
+mod child;
 mod cli;
 mod converting;
+mod counting;
 mod flush;
 mod generations;
 mod handing_off;
+mod lives;
+mod matrix;
 mod outputs;
 mod power;
 mod producers;
 mod quarantine;
 mod reading;
 mod removing;
+mod rows;
 mod shared;
 mod support;
 mod taking_in;
