@@ -200,7 +200,7 @@ mod check {
 
 mod interop {
     pub use sealstone::interop::{
-        Cells, Format, Missing, OutColumn, PartView, Plan, ReadOptions, RowPlace, RowWriter, Table,
+        Cells, Format, Missing, OutColumn, Plan, ReadOptions, RowPlace, RowWriter, Table,
         write_json, write_scalar,
     };
 }
@@ -234,8 +234,8 @@ mod staging {
         Flushed, Form, GroupId, GroupView, HandedOff, HandoffId, HandoffState, HandoffView, Input,
         KEY_BYTES_MAX, KEY_FIELDS_MAX, Key, KeyPart, KeyShape, KeyType, Level, Made, MergeOptions,
         Merged, Merger, Offer, OnProgress, Origin, OutputId, OutputReader, OutputView,
-        OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, Plan, PlanOptions, Produced,
-        Progress, QuarantineId, Quarantined, ReadBatch, Ready, RemovedStage, Resumed,
+        OutputWriter, POSITION_BYTES_MAX, PRODUCER_BYTES_MAX, PartView, Plan, PlanOptions,
+        Produced, Progress, QuarantineId, Quarantined, ReadBatch, Ready, RemovedStage, Resumed,
         RetiredOutputs, STAGE_NAME_BYTES_MAX, Stage, StageAbout, StageBatches, StageId, StageView,
         Target, Ticket,
     };
