@@ -20,6 +20,8 @@ pub enum StageCommand {
     Cat(StageCatArgs),
     /// Seal what is staged, and detach the groups that are ready to be converted
     Flush(FlushArgs),
+    /// Make outputs of the groups that are detached: Parquet, or JSON lines by zstd
+    Convert(ConvertArgs),
     /// Hand the outputs of a stage to a directory, each once
     Publish(PublishArgs),
     /// What could not be read or converted: list it, try it again, take its bytes out
@@ -88,6 +90,33 @@ pub struct FlushArgs {
     #[arg(long)]
     pub shared: bool,
     /// Say which groups would be detached, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("form").required(true).args(["parquet", "jsonl"])))]
+pub struct ConvertArgs {
+    /// The store
+    pub store: PathBuf,
+    /// The stage
+    pub stage: String,
+    /// Write Parquet, of JSON lines and Arrow batches; needs a build with feature `parquet`
+    #[arg(long)]
+    pub parquet: bool,
+    /// Write JSON lines, through zstd
+    #[arg(long)]
+    pub jsonl: bool,
+    /// Write at most so many outputs at once
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = at_least_one)]
+    pub threads: usize,
+    /// Convert at most so many groups [default: all that are detached]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    pub groups: Option<usize>,
+    /// Write beside other processes that do so with this flag as well
+    #[arg(long)]
+    pub shared: bool,
+    /// Say which groups would be converted, but write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }

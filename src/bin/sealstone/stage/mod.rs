@@ -8,6 +8,7 @@ mod append;
 mod args;
 mod cat;
 mod claims;
+mod convert;
 mod flush;
 mod keys;
 mod lines;

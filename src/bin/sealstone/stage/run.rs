@@ -1,7 +1,7 @@
 //! Which command it is.
 
 use super::args::{QuarantineCommand, StageCommand};
-use super::{append, cat, flush, list, publish, quarantine, remove};
+use super::{append, cat, convert, flush, list, publish, quarantine, remove};
 use crate::args::TimeFormat;
 use crate::output::{End, Output};
 
@@ -11,6 +11,7 @@ pub fn run(command: &StageCommand, times: TimeFormat, output: &mut Output) -> Re
         StageCommand::Ls(args) => list::run(args, times, output),
         StageCommand::Cat(args) => cat::run(args, output),
         StageCommand::Flush(args) => flush::run(args, output),
+        StageCommand::Convert(args) => convert::run(args, output),
         StageCommand::Publish(args) => publish::run(args, output),
         StageCommand::Quarantine { command } => match command {
             QuarantineCommand::Ls(args) => quarantine::list(args, times, output),
