@@ -688,6 +688,7 @@ fn retire_shows_a_plan_before_it_is_done() {
     assert_code(&output, 0);
     let plan = object(&output);
     assert_eq!(plan["planned"][0]["name"], "w");
+    assert_eq!(plan["planned"][0]["why"], "none is kept");
     assert!(plan["now_unix_nanos"].is_i64(), "{plan}");
     assert_eq!(plan["retired"], serde_json::json!([]));
     let output = run(&["retire", &store, "--older-than", "1d"]);
@@ -699,6 +700,27 @@ fn retire_shows_a_plan_before_it_is_done() {
     assert_code(&run(&["retire", &store, "w"]), 0);
     assert_eq!(stdout(&run(&["ls", &store])), "");
     assert_code(&run(&["check", &store]), 0);
+}
+
+/// Does `plan` say, and say once, what the program that resumes would meet, and nothing of its own
+/// reading?
+#[test]
+fn plan_tells_what_a_resume_would_meet() {
+    let home = Home::new();
+    let store = home.weather();
+    let output = run(&["plan", &store, "w", "--from", "end"]);
+    assert_code(&output, 0);
+    let refused: Vec<_> = stdout(&output)
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("it would be refused: ").map(str::to_owned))
+        .collect();
+    assert!(refused.len() == 1 && refused[0].starts_with("it is complete"), "{refused:?}");
+    let told = object(&run(&["plan", &store, "w", "--from", "end", "--json"]));
+    assert_eq!(told["refused"], serde_json::json!(refused));
+    let output = run(&["plan", &store, "w"]);
+    assert_code(&output, 1);
+    let said = "error: resume \"w\": there is no checkpoint of it that stands\n";
+    assert_eq!(stderr(&output), said);
 }
 
 /// Is a file of JSON lines read as empty when its rows may be as long as a number can say?

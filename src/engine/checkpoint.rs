@@ -196,11 +196,11 @@ impl Store {
                 Err(e) => return Err(e),
             }
         }
-        let place = format!("scope {scope}");
+        let place = place_of_scope(scope);
         match passed_over.into_iter().next() {
             None => Err(none_stands(scope)),
             Some((id, e)) => {
-                let cause = format!("no checkpoint of it reads; the newest is {id}: {e}");
+                let cause = format!("no checkpoint of it reads; the newest is {id}");
                 Err(Error::damage("resume", place, cause).with_source(e))
             }
         }
@@ -212,7 +212,7 @@ impl Store {
     /// `NotFound`; `Damage` when its state does not read.
     pub fn checkpoint_of(&self, scope: u64, id: CheckpointId) -> Result<Checkpoint> {
         let Some(row) = self.snapshot()?.get::<CheckpointRow>(&(scope, id))? else {
-            let (place, cause) = (format!("scope {scope}"), format!("there is no checkpoint {id}"));
+            let (place, cause) = (place_of_scope(scope), format!("there is no checkpoint {id}"));
             return Err(Error::new(ErrorKind::NotFound, "resume", place, cause));
         };
         let state = match row.state {
@@ -243,7 +243,12 @@ impl Store {
 
 fn none_stands(scope: u64) -> Error {
     let cause = "there is no checkpoint of it that stands";
-    Error::new(ErrorKind::NoCheckpoint, "resume", format!("scope {scope}"), cause)
+    Error::new(ErrorKind::NoCheckpoint, "resume", place_of_scope(scope), cause)
+}
+
+/// What errors call the owner of checkpoints, who knows a better name for it.
+pub(crate) fn place_of_scope(scope: u64) -> String {
+    format!("scope {scope}")
 }
 
 fn notes(rows: &impl Raw, scope: u64) -> Result<Vec<CheckpointNote>> {

@@ -174,17 +174,19 @@ impl Store {
         }
     }
 
-    /// Who holds `resource` and lives, in words; of a reading store nobody is known.
+    /// Who holds `resource` and lives, in words.
     ///
     /// # Errors
-    /// `Damage` for a row that does not read.
+    /// `Damage` for a row that does not read; `Io`.
     pub(crate) fn holder_of(&self, resource: &ResourceKey) -> Result<Option<String>> {
-        let Some((me, _)) = self.owner() else { return Ok(None) };
         let snapshot = self.snapshot()?;
         let Some(held) = snapshot.get::<ClaimRow>(resource)? else { return Ok(None) };
-        // Where one process writes, what another one held is free.
-        let is_alive = held.owner == me
-            || (self.core().is_shared() && the_living(self.core())?.contains(&held.owner));
+        let is_alive = match self.owner() {
+            Some((me, _)) if held.owner == me => true,
+            // Where one process writes, what another one held is free.
+            Some(_) if !self.core().is_shared() => false,
+            _ => the_living(self.core())?.contains(&held.owner),
+        };
         match is_alive {
             true => {
                 held_by(&snapshot, "claim", resource, &held).map(|e| Some(e.cause().to_owned()))

@@ -408,7 +408,8 @@ fn rec38_a_state_is_decoded_whole_or_nothing_starts() {
     drop(recorder);
     let none = store.resume("run").start().unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NoCheckpoint);
-    assert!(none.to_string().contains("\"run\""), "{none}");
+    let said = "resume \"run\": there is no checkpoint of it that stands";
+    assert_eq!(none.chain(), said);
     assert_eq!(store.resume("run").plan().unwrap_err().kind(), ErrorKind::NoCheckpoint);
 
     let recorder = store.resume("run").from(ResumeFrom::Tail).start().unwrap().recorder;
@@ -570,7 +571,7 @@ fn rec40_the_plan_says_what_would_be_cut_and_writes_nothing() {
 }
 
 /// Does the plan say why the resume would be refused: status, writer, predicate, records that do not
-/// decode, a store to read; and nothing where it would not?
+/// decode; to a reader as well; and nothing where it would not?
 #[test]
 fn rec40_the_plan_says_why_it_would_be_refused() {
     let disk = sim(140);
@@ -602,9 +603,15 @@ fn rec40_the_plan_says_why_it_would_be_refused() {
     let aside = store.resume("run").from(ResumeFrom::Tail).set_aside().plan().unwrap();
     assert!(aside.refused.is_empty(), "{aside}");
     store.close().unwrap();
+    // Told by who may not write: what one who may would meet.
     let reader = on(&disk).open_read_only(root()).unwrap();
-    let plan = reader.resume("odd").from(ResumeFrom::Tail).plan().unwrap();
-    assert!(plan.refused.iter().any(|why| why.contains("read only")), "{plan}");
+    let refused = |name: &str| {
+        let resume = reader.resume(name).from(ResumeFrom::Tail);
+        assert!(resume.clone().start().is_err());
+        resume.plan().unwrap().refused
+    };
+    assert!(refused("odd").len() == 1 && refused("odd")[0].contains("predicate"));
+    assert!(refused("done").len() == 1 && refused("done")[0].contains("it is complete"));
 
     // Of another process: as long as it lives.
     let disk = sim(240);
@@ -612,9 +619,13 @@ fn rec40_the_plan_says_why_it_would_be_refused() {
     let recorder = draft(&one, "run").start().unwrap();
     let two = shared(&disk.process(4711));
     let plan = || two.resume("run").from(ResumeFrom::Tail).plan().unwrap();
+    let reader = on(&disk.process(4712)).open_read_only(root()).unwrap();
+    let read = || reader.resume("run").from(ResumeFrom::Tail).plan().unwrap();
     assert!(plan().refused[0].contains(&format!("process {} ", disk.pid())), "{}", plan());
+    assert_eq!(read().refused, plan().refused);
     disk.kill();
     assert!(plan().refused.is_empty(), "{}", plan());
+    assert!(read().refused.is_empty(), "{}", read());
     drop(recorder);
 }
 

@@ -76,6 +76,7 @@ fn tell(plan: &ResumePlan, output: &mut Output) -> Result<(), End> {
     object.insert("streams".to_owned(), Value::Array(streams));
     object.insert("passed_over".to_owned(), Value::Array(passed_over));
     object.insert("undecodable".to_owned(), Value::Array(undecodable));
+    object.insert("refused".to_owned(), json!(plan.refused));
     output.object(object)
 }
 

@@ -15,7 +15,7 @@ pub(super) fn flatten(task: &impl Serialize) -> Result<Vec<(String, Parameter)>>
     let done = task.serialize(&mut flat);
     done.map_err(|e| {
         let cause = format!("its parameters are not typed values under names: {e}");
-        Error::invalid("record", "parameters", cause).with_source(e)
+        Error::invalid("record", "parameters", cause)
     })?;
     Ok(flat.found)
 }

@@ -148,7 +148,7 @@ impl Retention {
         bytes: &Shared,
     ) -> Option<String> {
         if let Some(keep) = self.keep_newest.filter(|keep| newest > *keep) {
-            return Some(format!("{} newer ones are there, {keep} are kept", newest - 1));
+            return Some(beyond(newest, keep));
         }
         if let Some(age) = self.older_than
             && let (Some(now), Some(created)) = (now, one.seen.row.created)
@@ -162,6 +162,16 @@ impl Retention {
         }
         let most = self.bytes_above.filter(|most| bytes.sum > *most)?;
         Some(format!("{} bytes are there, {most} are kept", bytes.sum))
+    }
+}
+
+/// Why the `newest`-th newest goes where the newest `keep` stay.
+fn beyond(newest: usize, keep: usize) -> String {
+    let of = |kept: &str| format!("it is number {newest} from the newest on, {kept}");
+    match keep {
+        0 => "none is kept".to_owned(),
+        1 => of("1 is kept"),
+        _ => of(&format!("{keep} are kept")),
     }
 }
 

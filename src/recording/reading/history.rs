@@ -32,10 +32,8 @@ impl History {
     pub fn check(&self, store: &Store, name: &str) -> Result<()> {
         for (id, upto) in self.sealed.iter().filter(|(_, upto)| upto.0 > 0) {
             self.check_stream(store, *id, *upto).map_err(|e| {
-                let cause = format!(
-                    "what was sealed before it was resumed does not read: {e}; it stays running, \
-                     and can be failed, or resumed from before that"
-                );
+                let cause = "what was sealed before it was resumed does not read; it stays running, \
+                             and can be failed, or resumed from before that";
                 Error::new(e.kind(), "complete", format!("{name:?}"), cause).with_source(e)
             })?;
         }

@@ -109,7 +109,8 @@ impl Resume {
     }
 
     /// What would be cut from which stream, and why [`Resume::start`] would refuse, if it would.
-    /// Nothing is written.
+    /// Nothing is written. A store that was opened to be read tells what one that was opened to write
+    /// would meet, and who writes the recording now.
     ///
     /// # Errors
     /// `NotFound`; `NoCheckpoint`; `Conflict` for other settings than expected; `Damage`.
@@ -124,9 +125,6 @@ impl Resume {
     /// Why it would be refused, as far as that is known without doing it.
     fn refused(&self, target: &Target) -> Result<Vec<String>> {
         let mut refused = Vec::new();
-        if self.store.owner().is_none() {
-            refused.push("the store is opened to read only".to_owned());
-        }
         if let Some(holder) = self.store.holder_of(&ResourceKey::of_recording(&self.name))? {
             refused.push(format!("another writer has it, {holder}"));
         }

@@ -2,7 +2,7 @@
 
 use super::resume_plan::{ResumePlan, StreamPlan};
 use super::undecodable::{self, Undecodable};
-use crate::engine::{Checkpoint, Store, StreamView};
+use crate::engine::{Checkpoint, Store, StreamView, place_of_scope};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::column::{Schema, row_payload};
 use crate::ids::{CheckpointId, Ordinal, RecordingId, Sequence, StreamId};
@@ -121,7 +121,7 @@ impl Target {
                     restored = Some(reads(checkpoint)?);
                     Ok(())
                 });
-                Some((checkpoint.map_err(|e| of_recording(e, name))?, restored))
+                Some((checkpoint.map_err(|e| of_recording(e, recording, name))?, restored))
             }
             ResumeFrom::Checkpoint(id) => {
                 let notes = store.checkpoints(scope)?;
@@ -131,7 +131,7 @@ impl Target {
                     return Err(Error::new(ErrorKind::Conflict, "resume", place, cause));
                 }
                 let checkpoint =
-                    store.checkpoint_of(scope, id).map_err(|e| of_recording(e, name))?;
+                    store.checkpoint_of(scope, id).map_err(|e| of_recording(e, recording, name))?;
                 let restored = reads(&checkpoint)?;
                 Some((checkpoint, Some(restored)))
             }
@@ -185,9 +185,15 @@ pub(super) fn find(store: &Store, name: &str) -> Result<(RecordingId, RecordingR
     Ok((row.recording, snapshot.require::<RecordingRow>(&row.recording)?))
 }
 
-/// The same error, told of the recording and not of its number.
-fn of_recording(e: Error, name: &str) -> Error {
-    Error::new(e.kind(), e.operation(), format!("{name:?}"), e.cause()).with_source(e)
+/// The same error, told of the recording and not of its number; another place is told as well.
+fn of_recording(e: Error, recording: RecordingId, name: &str) -> Error {
+    let (operation, place) = (e.operation(), format!("{name:?}"));
+    match e.place() == place_of_scope(recording.0) {
+        true => e.told_of(operation, place),
+        false => {
+            Error::new(e.kind(), operation, place, "its checkpoint did not read").with_source(e)
+        }
+    }
 }
 
 /// Whether everything that a checkpoint covers is there, and decodes.
