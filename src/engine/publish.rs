@@ -7,6 +7,7 @@
 
 use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::append::{JOURNAL_HOLDER, JOURNAL_LEASES, payload_purpose};
 use super::chunk_label::ChunkLabels;
@@ -91,7 +92,7 @@ struct Planned {
     leases: Vec<LeaseId>,
     /// Its row, as far as it is known before its transaction, and those of its stream.
     text: RowText,
-    context: Vec<RowText>,
+    context: Arc<[RowText]>,
     /// The records were never appended: publication gives them their sequences.
     is_direct: bool,
 }
@@ -202,7 +203,7 @@ impl Store {
                 payloads: build.payloads.clone(),
                 leases: covered.filter_map(|record| record.lease).collect(),
                 text,
-                context,
+                context: context.into(),
                 is_direct: end.tail.is_empty(),
             });
         }

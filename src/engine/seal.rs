@@ -43,14 +43,14 @@ pub(crate) struct Content {
     /// far as it is known.
     pub(crate) referrer: Option<RowText>,
     /// Rows without which that row says little, for the label.
-    pub(crate) context: Vec<RowText>,
+    pub(crate) context: Arc<[RowText]>,
     /// Not in the manifest, however short it is.
     pub(crate) in_file: bool,
 }
 
 impl Content {
     pub(crate) fn new(bytes: Vec<u8>, referrer: Option<RowText>) -> Self {
-        Self { bytes, about: Vec::new(), referrer, context: Vec::new(), in_file: false }
+        Self { bytes, about: Vec::new(), referrer, context: Arc::default(), in_file: false }
     }
 }
 

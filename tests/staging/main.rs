@@ -6,6 +6,7 @@
 
 mod backlog;
 mod blocked;
+mod bounds;
 mod child;
 mod cli;
 mod converting;

@@ -69,7 +69,7 @@ pub(super) fn convert_slice(
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
     let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));
-    content.context = context(with.stage, group.id, parts)?;
+    content.context = context(with.stage, group.id, parts)?.into();
     let mut said = 0;
     let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
         said = with.converter.convert(&group.view, &mut input, out)?;

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::portion::{Ends, Portion};
 use super::stage::Stage;
 use super::tail::{TailBatch, TailRecord, each_batch};
 use crate::digest::Digest;
 use crate::engine::Taken;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::PartBuilder;
-use crate::ids::Sequence;
+use crate::ids::{Sequence, StreamId};
 
 /// What can be sealed.
 #[derive(Debug, Default)]
 pub(super) struct Drafted {
-    /// What leaves the intakes; the first is the one that is appended to.
+    /// What leaves the intakes.
     pub(super) taken: Vec<Taken>,
+    /// The intakes that nothing is left in, but for the one that is appended to.
+    pub(super) spare: Vec<StreamId>,
+    /// Something did not fit: it is for another publication.
+    pub(super) is_cut: bool,
     /// By key, as bytes.
     pub(super) groups: BTreeMap<Vec<u8>, GroupDraft>,
     /// What producers sent, by name.
@@ -56,7 +61,7 @@ pub(super) struct Sent {
 impl Drafted {
     /// Whether sealing it would change nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.taken.len() < 2
+        self.groups.is_empty() && self.spare.is_empty()
     }
 
     fn take(&mut self, stage: &Stage, from: Taken, batch: &TailBatch<'_>) -> Result<()> {
@@ -130,13 +135,28 @@ impl PartDraft {
 }
 
 impl Stage {
-    /// Drafts everything unsealed of the intakes that are ours. The caller holds `sealing`.
-    pub(super) fn draft(&self) -> Result<Drafted> {
+    /// Drafts what is unsealed of the intakes that are ours, up to `ends`, as much as one publication takes.
+    /// An intake that has no end there gets it. The caller holds `sealing`.
+    pub(super) fn draft(&self, ends: &mut Ends) -> Result<Drafted> {
         let intakes = self.memory.intakes.lock().clone();
-        let mut drafted = Drafted::default();
-        for stream in intakes {
-            let (first, tail) = self.store.unsealed(stream)?;
-            let upto = Sequence(first.0.saturating_add(tail.len() as u64));
+        let (mut drafted, mut portion) = (Drafted::default(), Portion::new(self.store.limits()));
+        for (at, stream) in intakes.into_iter().enumerate() {
+            let (first, mut tail) = self.store.unsealed(stream)?;
+            let behind = |count: usize| Sequence(first.0.saturating_add(count as u64));
+            let whole = tail.len();
+            let end = *ends.entry(stream).or_insert(behind(tail.len()));
+            tail.truncate(usize::try_from(end.0.saturating_sub(first.0)).unwrap_or(usize::MAX));
+            let fitting = portion.take(&tail);
+            if fitting < tail.len() {
+                drafted.is_cut = true;
+                if fitting == 0 {
+                    continue;
+                }
+                tail.truncate(fitting);
+            } else if at > 0 && fitting == whole {
+                drafted.spare.push(stream);
+            }
+            let upto = behind(tail.len());
             let taken = Taken { stream, first, upto };
             each_batch(&self.store, stream, &tail, &mut |batch| drafted.take(self, taken, &batch))?;
             drafted.taken.push(taken);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::draft::Drafted;
+use super::portion::Ends;
 use super::ready::Ready;
 use super::seal::Detach;
 use super::stage::Stage;
@@ -27,9 +28,18 @@ pub struct Flushed {
     pub detached: Vec<GroupId>,
 }
 
+impl Flushed {
+    fn add(&mut self, other: Self) {
+        self.rows = self.rows.saturating_add(other.rows);
+        self.batches += other.batches;
+        self.parts += other.parts;
+        self.detached.extend(other.detached);
+    }
+}
+
 impl Stage {
     /// Seals what is staged here, and detaches the groups that are `ready`: what comes later of their keys
-    /// begins another group. A rule is asked about each open group before anything changes; what it says
+    /// begins another group. A rule is asked about each open group before any is detached; what it says
     /// holds for the batches that were there then. It may look at the stage, and may not flush, seal or
     /// remove it. Where nothing is staged nothing is made.
     ///
@@ -41,7 +51,8 @@ impl Stage {
     /// `DiskFull`.
     ///
     /// # Durability
-    /// *Durable* when it returns: ONE transaction for everything that it sealed and detached.
+    /// *Durable* when it returns: ONE transaction for what it sealed and detached. Of what is more than twice
+    /// `stage_unsealed_bytes`, or than 4,096 parts, the first of it is sealed by transactions before that.
     pub fn flush(&self, ready: &Ready<'_>) -> Result<Flushed> {
         self.check("flush")?;
         ready.check(self.key_shape())?;
@@ -54,17 +65,18 @@ impl Stage {
             }
             false => None,
         };
-        let drafted = self.draft()?;
+        let (drafted, mut flushed) = self.seal_portions()?;
         let detach = self.asked(ready, &drafted)?;
         // STG6
         if drafted.is_empty() && detach.ready.is_empty() {
-            return Ok(Flushed::default());
+            return Ok(flushed);
         }
         let claim = match claim {
             Some(claim) => claim,
             None => self.claim_itself()?,
         };
-        self.seal_drafted(drafted, &detach, Some(claim))
+        flushed.add(self.seal_drafted(drafted, &detach, Some(claim))?);
+        Ok(flushed)
     }
 
     /// Seals what is staged here, and detaches nothing. Appending does so by itself past the limit
@@ -74,7 +86,8 @@ impl Stage {
     /// `NotFound` once the stage was removed; `DiskFull`.
     ///
     /// # Durability
-    /// *Durable* when it returns: ONE transaction.
+    /// *Durable* when it returns: ONE transaction for each 4,096 parts, and for each twice
+    /// `stage_unsealed_bytes`.
     pub fn seal(&self) -> Result<Flushed> {
         self.check("seal")?;
         let _one = self.memory.sealing.lock();
@@ -83,11 +96,23 @@ impl Stage {
 
     /// As [`Stage::seal`]; the caller holds `sealing`.
     pub(super) fn seal_now(&self) -> Result<Flushed> {
-        let drafted = self.draft()?;
-        if drafted.is_empty() {
-            return Ok(Flushed::default());
+        let (drafted, mut flushed) = self.seal_portions()?;
+        if !drafted.is_empty() {
+            flushed.add(self.seal_drafted(drafted, &Detach::default(), None)?);
         }
-        self.seal_drafted(drafted, &Detach::default(), None)
+        Ok(flushed)
+    }
+
+    /// Seals what is more than one publication takes, and drafts the rest.
+    fn seal_portions(&self) -> Result<(Drafted, Flushed)> {
+        let (mut ends, mut flushed) = (Ends::new(), Flushed::default());
+        loop {
+            let drafted = self.draft(&mut ends)?;
+            if !drafted.is_cut {
+                return Ok((drafted, flushed));
+            }
+            flushed.add(self.seal_drafted(drafted, &Detach::default(), None)?);
+        }
     }
 
     /// The claim on recovering, flushing or removing the stage.
@@ -114,14 +139,15 @@ impl Stage {
                 );
             }
         }
-        let mut detach = Detach { ready: Vec::new(), is_forced: matches!(ready, Ready::All) };
+        let is_forced = matches!(ready, Ready::All);
+        let mut detach = Detach { ready: BTreeMap::new(), is_forced };
         for (key, group) in groups {
             let said = catch_unwind(AssertUnwindSafe(|| ready.says(&group))).map_err(|_| {
                 let cause = "the rule of what is ready panicked; nothing was changed";
                 Error::new(ErrorKind::CallerPanicked, "flush", self.place(), cause)
             })?;
             if said {
-                detach.ready.push((key, group.id));
+                detach.ready.insert(key, group.id);
             }
         }
         Ok(detach)

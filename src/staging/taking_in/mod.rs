@@ -19,6 +19,7 @@ mod flush;
 mod intake;
 mod list;
 mod memory;
+mod portion;
 mod producer;
 mod progress;
 mod ready;

@@ -12,7 +12,7 @@ pub enum Ready<'a> {
     All,
     /// Those whose key has an earlier minute than this in the part of this name.
     Before(&'a str, i64),
-    /// Those of which this is true. It is called before anything changes.
+    /// Those of which this is true. It is called before any group is detached.
     Rule(&'a dyn Fn(&GroupView) -> bool),
 }
 

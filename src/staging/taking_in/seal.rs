@@ -1,8 +1,10 @@
-//! Seal: everything unsealed of the intakes that are ours becomes parts of open groups, in one
-//! transaction.
+//! Seal: what was drafted becomes parts of open groups, in one transaction.
 //!
 //! P4: parts, groups, what producers sent, and the new beginning of the intakes are ONE transaction: a
 //! reader finds each batch in the tail before, in a part after.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::draft::{Drafted, PartDraft};
 use super::flush::Flushed;
@@ -24,7 +26,7 @@ use crate::vfs::Step;
 #[derive(Debug, Default)]
 pub(super) struct Detach {
     /// Of each key that the rule said is ready: the group that it was asked about.
-    pub(super) ready: Vec<(Vec<u8>, Option<GroupId>)>,
+    pub(super) ready: BTreeMap<Vec<u8>, Option<GroupId>>,
     /// Whatever group of the key is open by then.
     pub(super) is_forced: bool,
 }
@@ -40,7 +42,7 @@ impl Stage {
     ) -> Result<Flushed> {
         let contents = self.contents(&mut drafted)?;
         let set = self.store.seal_contents(contents)?;
-        let spare: Vec<_> = drafted.taken.iter().skip(1).map(|one| one.stream).collect();
+        let spare = std::mem::take(&mut drafted.spare);
         let flushed =
             self.store.publish_taking(set, Step::StageSeal, &drafted.taken, |w, objects| {
                 if let Some(claim) = &claim {
@@ -72,7 +74,7 @@ impl Stage {
                     }
                 }
                 let untouched =
-                    detach.ready.iter().filter(|(key, _)| !drafted.groups.contains_key(key));
+                    detach.ready.iter().filter(|(key, _)| !drafted.groups.contains_key(*key));
                 for (_, group) in untouched {
                     if let Some(group) = group {
                         flushed.detached.extend(self.detach(w, *group)?);
@@ -98,17 +100,18 @@ impl Stage {
     /// it is known: the part itself tells its stage, and its batches their key.
     fn contents(&self, drafted: &mut Drafted) -> Result<Vec<Content>> {
         let snapshot = self.store.snapshot()?;
-        let stage = (
+        // One for all parts: it has the stage's schema.
+        let stage: Arc<[_]> = Arc::new([(
             Table::Stages.number(),
             self.memory.name.to_bytes(),
             to_value(&self.memory.name.to_bytes(), &self.row(&snapshot)?)?,
-        );
+        )]);
         let key = (GroupId(0), PartId(0)).to_bytes();
         let mut contents = Vec::new();
         for part in drafted.groups.values_mut().flat_map(|draft| &mut draft.parts) {
             let value = to_value(&key, &part.row(ObjectId(0), Vec::new()))?;
             let referrer = Some((Table::Parts.number(), key.clone(), value));
-            let context = vec![stage.clone()];
+            let context = Arc::clone(&stage);
             contents.push(Content { context, ..Content::new(part.take_content(), referrer) });
         }
         Ok(contents)
@@ -165,9 +168,8 @@ impl Stage {
 impl Detach {
     /// Whether the rule was asked about this group, and said that it is ready.
     fn says(&self, key: &[u8], group: GroupId, is_new: bool) -> bool {
-        self.ready.iter().any(|(ready, asked)| {
-            let is_asked = self.is_forced || (asked.is_none() && is_new) || *asked == Some(group);
-            ready == key && is_asked
+        self.ready.get(key).is_some_and(|asked| {
+            self.is_forced || (asked.is_none() && is_new) || *asked == Some(group)
         })
     }
 }
