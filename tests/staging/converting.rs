@@ -8,7 +8,10 @@ use sealstone::engine::{Budget, Layout};
 use sealstone::ids::GroupId;
 use sealstone::manifest::{Reading, StageRow};
 use sealstone::protection::{Protection, switch_off};
-use sealstone::staging::{ConvertOptions, GroupView, PlanOptions, Ready, Stage};
+use sealstone::staging::{
+    ConvertOptions, Converter, GroupView, Input, OutputReader, OutputWriter, PlanOptions, Ready,
+    Stage,
+};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng};
 use sealstone::vfs::{Disk, Operation};
 
@@ -608,6 +611,43 @@ fn an_output_above_its_bound_is_refused() {
         }
         assert_eq!(all(&stage), texts);
         is_tidy(&store, &stage);
+    });
+}
+
+/// A converter to which writing failed, and that says that there was nothing to write.
+struct PassesOver;
+
+impl Converter for PassesOver {
+    fn form(&self) -> &str {
+        "none"
+    }
+
+    fn convert(
+        &self,
+        _: &GroupView,
+        _: &mut Input<'_>,
+        out: &mut OutputWriter<'_>,
+    ) -> sealstone::Result<u64> {
+        let _ = out.put(&[b'x'; 21]);
+        Ok(0)
+    }
+
+    fn count_rows(&self, _: &mut OutputReader) -> sealstone::Result<u64> {
+        Ok(0)
+    }
+}
+
+/// Is a write that failed told, and noted, though the converter says it wrote no rows?
+#[test]
+fn stg11_an_error_that_a_converter_passes_over_is_told() {
+    each(90, |_, _, _, stage| {
+        put(&stage, "a", 1, "words");
+        stage.flush(&Ready::All).unwrap();
+        let options = ConvertOptions { output_bytes_max: 20, ..ConvertOptions::default() };
+        let plan = stage.plan(&everything()).unwrap();
+        let done = plan.convert(&PassesOver, &options).unwrap().remove(0);
+        assert_eq!(done.made.unwrap_err().kind(), ErrorKind::LimitExceeded);
+        assert_eq!(stage.groups().unwrap()[0].failures, 1);
     });
 }
 

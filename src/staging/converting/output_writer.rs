@@ -84,12 +84,15 @@ impl<'a> OutputWriter<'a> {
         passed
     }
 
+    /// The first error, which the converter may have passed over.
+    pub(super) fn check(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
     /// Ends the output: an error that the converter passed over is told here.
     pub(super) fn finish(mut self) -> Result<u64> {
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self.pass_on().map(|()| self.len),
-        }
+        self.check()?;
+        self.pass_on().map(|()| self.len)
     }
 }
 

@@ -105,11 +105,13 @@ pub(super) fn write(
     let mut is_wanted = true;
     let sealed = stage.store.seal_written(content, |to| {
         let mut out = OutputWriter::new(to, len_max, has_failed);
-        is_wanted = fill(&mut out)?;
-        match is_wanted {
-            true => out.finish().map(drop),
-            false => Err(Error::new(ErrorKind::Cancelled, "convert", "output", "it has no rows")),
+        if fill(&mut out)? {
+            return out.finish().map(drop);
         }
+        // An output that could not be written is none that has no rows.
+        out.check()?;
+        is_wanted = false;
+        Err(Error::new(ErrorKind::Cancelled, "convert", "output", "it has no rows"))
     });
     match sealed {
         Err(_) if !is_wanted => Ok(None),
