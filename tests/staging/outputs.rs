@@ -1,10 +1,14 @@
 //! Outputs: read, merged and retired.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealstone::engine::Budget;
-use sealstone::staging::{MergeOptions, OutputReader, Ready};
+use sealstone::staging::{DirectoryTarget, MergeOptions, OutputReader, Ready};
+use sealstone::vfs::sim::{Fault, FaultKind};
+use sealstone::vfs::{Disk, Operation};
 use sealstone::{ErrorKind, Result};
 
 use crate::support::{each, put};
@@ -112,6 +116,28 @@ fn stg3_stg24_merged_outputs_hold_the_same_rows() {
         }
         assert_eq!((published(&stage), all(&stage)), (texts.clone(), texts));
         assert_eq!(stage.outputs().unwrap().len(), 4);
+        is_tidy(&store, &stage);
+    });
+}
+
+/// Do hand-offs of outputs that were merged go with these, so that none is listed whose output is gone?
+#[test]
+fn stg3_a_merge_forgets_what_was_rolled_back() {
+    each(65, |disk, _, store, stage| {
+        for round in 0..2 {
+            put(&stage, "a", 1, &format!("a {round}"));
+            stage.flush(&Ready::All).unwrap();
+            convert_well(&stage);
+        }
+        let to = DirectoryTarget::new("/out").disk(Arc::new(disk.clone()));
+        disk.mkdir(Path::new("/out")).unwrap();
+        disk.inject(Fault::new(0, FaultKind::Eio).on("/out").only(Operation::Unlink));
+        stage.hand_off(stage.outputs().unwrap()[0].id, &to).unwrap_err();
+        stage.roll_back(stage.handoffs().unwrap()[0].id, &to).unwrap();
+        assert_eq!(stage.handoffs().unwrap().len(), 1);
+        let merged = stage.merge(&MergeOptions::default(), &Words::plain()).unwrap();
+        assert!(merged.len() == 1 && merged[0].output.is_ok(), "{merged:?}");
+        assert!(stage.handoffs().unwrap().is_empty());
         is_tidy(&store, &stage);
     });
 }

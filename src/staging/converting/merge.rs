@@ -24,6 +24,7 @@ use crate::ids::{GroupId, ObjectId, OutputId};
 use crate::manifest::{OutputRow, Reading, ResourceKey, Write};
 use crate::protection::Protection;
 use crate::staging::Stage;
+use crate::staging::handing_off::forget_handoffs;
 use crate::vfs::Step;
 
 /// What became of outputs that were to be merged.
@@ -181,6 +182,7 @@ impl Stage {
             self.row(w)?;
             claims.iter().try_for_each(|claim| claim.release_in(w))?;
             for (id, row) in &set.rows {
+                forget_handoffs(w, self.id(), *id)?;
                 let stands = w.remove::<OutputRow>(&(self.id(), *id))?;
                 if stands.as_ref() != Some(row) && Protection::StageClaimChecked.is_on() {
                     let place = format!("output {id} of {}", self.place());
