@@ -142,7 +142,8 @@ fn commit(
                 has_moved.set(true);
                 return Err(Error::new(ErrorKind::Conflict, "convert", place(), "asked again"));
             }
-            if row.schema != schema {
+            // What adds no output has nothing to say of it: it may have moved on.
+            if row.schema != schema && !publication.outputs.is_empty() {
                 row.schema.clone_from(&schema);
                 w.put::<StageRow>(&stage.name().to_owned(), &row)?;
             }

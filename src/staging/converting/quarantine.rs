@@ -8,6 +8,7 @@
 
 use super::input::Used;
 use super::plan::Planned;
+use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{GroupId, ObjectId, QuarantineId};
 use crate::manifest::{
@@ -111,9 +112,13 @@ impl Stage {
             self.store.claim(&ResourceKey::of_quarantined(self.id(), id), ClaimKind::Group)?;
         let committed = self.store.transact(Step::QuarantineCommit, |w| {
             self.row(w)?;
-            let Some(row) = w.remove::<QuarantineRow>(&(self.id(), id))? else {
+            let Some(mut row) = w.remove::<QuarantineRow>(&(self.id(), id))? else {
                 return Err(self.not_here(id));
             };
+            // P7: what was saved of it stays until its part is used whole: it may read worse by now.
+            let payloads = &mut row.part.payloads;
+            let saved = row.objects.into_iter().filter(|object| !payloads.contains(object));
+            payloads.append(&mut saved.collect());
             let (group, part) = (w.next_group_id()?, w.next_part_id()?);
             let whole = GroupRow {
                 key: row.key,
@@ -135,24 +140,42 @@ impl Stage {
         Ok(committed.value)
     }
 
-    /// The bytes of what is in quarantine, as many as were there: a part as it is stored, whole batches
-    /// that no output has among them.
+    /// The bytes of what is in quarantine, as many as are there, each with the digest that they were
+    /// stored by: what was saved of the part, which has whole batches that no output has among them, then
+    /// what it names by digest, and what was saved when it was put aside before.
     ///
     /// # Errors
-    /// `NotFound` for what is not here; `Damage` when these bytes do not read either.
-    pub fn export_quarantined(&self, id: QuarantineId) -> Result<Vec<u8>> {
+    /// `NotFound` for what is not here; `Damage` when not a byte of it is there.
+    pub fn export_quarantined(&self, id: QuarantineId) -> Result<Vec<(Digest, Vec<u8>)>> {
         self.check("export")?;
+        let pin = self.store.pin();
         let snapshot = self.store.snapshot()?;
         self.row(&snapshot)?;
         let Some(row) = snapshot.get::<QuarantineRow>(&(self.id(), id))? else {
             return Err(self.not_here(id));
         };
-        let mut bytes = Vec::new();
-        for object in &row.objects {
-            snapshot.require::<ObjectRow>(object)?;
-            bytes.append(&mut self.store.fetch(*object)?);
+        let mut all = row.objects;
+        let named = row.part.payloads.into_iter().filter(|object| !all.contains(object));
+        all.append(&mut named.collect());
+        pin.keep(&snapshot, all.iter().copied())?;
+        pin.narrow();
+        let mut exported = Vec::new();
+        for object in all {
+            let digest = snapshot.require::<ObjectRow>(&object)?.digest;
+            let bytes = match self.store.fetch(object) {
+                Err(e) if e.kind() == ErrorKind::Damage => self.store.remains(object, true)?,
+                fetched => fetched?,
+            };
+            if !bytes.is_empty() {
+                exported.push((digest, bytes));
+            }
         }
-        Ok(bytes)
+        if exported.is_empty() {
+            let place = format!("number {id} in quarantine of {}", self.place());
+            let cause = "no byte of it is there; retry it when its file is back";
+            return Err(Error::damage("export", place, cause));
+        }
+        Ok(exported)
     }
 
     fn not_here(&self, id: QuarantineId) -> Error {

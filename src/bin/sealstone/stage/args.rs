@@ -173,7 +173,7 @@ pub struct QuarantineExportArgs {
     pub stage: String,
     /// Which, by number
     pub id: u64,
-    /// A new file
+    /// A new file; batches that lie apart come beside it, named FILE.DIGEST
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Do everything but write the file

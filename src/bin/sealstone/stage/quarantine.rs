@@ -3,6 +3,7 @@
 use sealstone::staging::QuarantineId;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::PathBuf;
 
 use super::args::{QuarantineExportArgs, RetryArgs, StageArgs};
 use super::open::{object, open};
@@ -71,23 +72,32 @@ pub fn retry(args: &RetryArgs, output: &mut Output) -> Result<u8, End> {
 
 pub fn export(args: &QuarantineExportArgs, output: &mut Output) -> Result<u8, End> {
     let store = output.opening().open_read_only(&args.store)?;
-    let bytes = store.stage(&args.stage)?.export_quarantined(QuarantineId(args.id))?;
-    if !args.dry_run {
-        let mut file = NewFile::create(&args.output)?;
-        let failed = |e| sealstone::Error::io("export", args.output.display(), e);
-        file.write_all(&bytes).map_err(failed)?;
-        file.finish()?;
+    let pieces = store.stage(&args.stage)?.export_quarantined(QuarantineId(args.id))?;
+    // What the part names by digest lies in files of its own, by that name.
+    let named = |(at, digest): (usize, &str)| match at {
+        0 => args.output.clone(),
+        _ => PathBuf::from(format!("{}.{digest}", args.output.display())),
+    };
+    let (mut len, mut files) = (0, Vec::new());
+    for (at, (digest, bytes)) in pieces.iter().enumerate() {
+        let path = named((at, &digest.to_string()));
+        if !args.dry_run {
+            let mut file = NewFile::create(&path)?;
+            let failed = |e| sealstone::Error::io("export", path.display(), e);
+            file.write_all(bytes).map_err(failed)?;
+            file.finish()?;
+        }
+        len += bytes.len() as u64;
+        files.push(path.to_string_lossy().into_owned());
     }
-    let len = bytes.len() as u64;
     if output.is_json {
         output.object(object(json!({
             "command": "quarantine export", "dry_run": args.dry_run, "stage": args.stage,
-            "id": args.id, "bytes": len,
+            "id": args.id, "bytes": len, "files": files,
         })))?;
         return Ok(0);
     }
     let verb = if args.dry_run { "would be written" } else { "written" };
-    let to = args.output.to_string_lossy();
-    output.remark(&format!("{} {verb} to {}", size(len), shown(&to)))?;
+    output.remark(&format!("{} {verb} to {}", size(len), shown(&files.join(", "))))?;
     Ok(0)
 }
