@@ -6,5 +6,7 @@ mod describe;
 mod files;
 mod rows;
 mod salvage;
+mod stages;
 mod support;
+mod tamper;
 mod whole;

@@ -1,111 +1,14 @@
 //! Rows that contradict each other, written into the manifest behind the store's back.
 
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-
-use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
-use sealstone::check::{CheckOptions, Report, check};
+use redb::ReadableTable;
 use sealstone::digest::Digest;
 use sealstone::ids::{
     CheckpointId, CommitSeq, Epoch, FileId, ObjectId, Ordinal, OwnerId, Sequence, StreamId,
 };
 use sealstone::manifest::*;
-use sealstone::vfs::RealDisk;
 
-use crate::support::{fill, names, on, text};
-
-type Bytes = &'static [u8];
-
-/// One transaction on the bare tables.
-struct Tamper<'t>(&'t WriteTransaction);
-
-impl Tamper<'_> {
-    fn table(&self, table: Table) -> redb::Table<'_, Bytes, Bytes> {
-        let definition: TableDefinition<'static, Bytes, Bytes> = TableDefinition::new(table.name());
-        self.0.open_table(definition).unwrap()
-    }
-
-    fn put<R: Row>(&self, key: &R::Key, row: &R) {
-        let key = key.to_bytes();
-        let body = sealstone::codec::encode("row", row).unwrap();
-        let value = sealstone::format::row::seal(R::TABLE.number(), &key, R::VERSION, &body);
-        self.table(R::TABLE).insert(&key[..], &value[..]).unwrap();
-    }
-
-    fn remove<R: Row>(&self, key: &R::Key) {
-        assert!(self.table(R::TABLE).remove(&key.to_bytes()[..]).unwrap().is_some());
-    }
-
-    fn rows<R: Row>(&self) -> Vec<(R::Key, R)> {
-        let table = self.table(R::TABLE);
-        let rows = table.iter().unwrap().map(|row| {
-            let (key, value) = row.unwrap();
-            let key = key.value();
-            (R::Key::from_bytes(key).unwrap(), from_value::<R>(key, value.value()).unwrap())
-        });
-        rows.collect()
-    }
-
-    fn change<R: Row>(&self, pick: impl Fn(&R) -> bool, change: impl Fn(&mut R)) -> R::Key {
-        let (key, mut row) = self.rows::<R>().into_iter().find(|(_, row)| pick(row)).unwrap();
-        change(&mut row);
-        self.put(&key, &row);
-        key
-    }
-
-    fn counters(&self, change: impl Fn(&mut CountersRow)) {
-        let key = CountersKey.to_bytes();
-        let mut row = {
-            let table = self.table(Table::Meta);
-            let value = table.get(&key[..]).unwrap().unwrap();
-            from_value::<CountersRow>(&key, value.value()).unwrap()
-        };
-        change(&mut row);
-        self.put(&CountersKey, &row);
-    }
-}
-
-struct Bench {
-    dir: tempfile::TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("run.stone");
-        let store = on(RealDisk::new()).create(&path).unwrap();
-        fill(&store, 21);
-        store.close().unwrap();
-        Self { dir }
-    }
-
-    fn root(&self) -> PathBuf {
-        self.dir.path().join("run.stone")
-    }
-
-    fn tampered(&self, tamper: impl FnOnce(&Tamper<'_>)) -> Report {
-        let manifest = self.root().join("manifest.redb");
-        let whole = std::fs::read(&manifest).unwrap();
-        let db = Database::open(&manifest).unwrap();
-        let txn = db.begin_write().unwrap();
-        tamper(&Tamper(&txn));
-        txn.commit().unwrap();
-        drop(db);
-        let report = looked(&self.root());
-        std::fs::write(&manifest, whole).unwrap();
-        report
-    }
-}
-
-fn looked(root: &Path) -> Report {
-    check(root, &CheckOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap()
-}
-
-fn assert_told(report: &Report, places: &[&str]) {
-    for place in places {
-        assert!(names(report, place), "nothing about {place:?} in:\n{}", text(report));
-    }
-}
+use crate::support::{fill, text};
+use crate::tamper::{Bench, assert_told, looked};
 
 fn in_file(row: &ObjectRow) -> Option<FileId> {
     match row.place {
@@ -117,7 +20,7 @@ fn in_file(row: &ObjectRow) -> Option<FileId> {
 /// Are edges and index rows that are missing, or too many, told from either side?
 #[test]
 fn edges_and_indexes_are_told_from_both_sides() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     let report = bench.tampered(|t| {
         let edge = EdgeKey { object: ObjectId(1), table: Table::Leases, key: vec![0; 8] };
         t.put(&edge, &EdgeRow);
@@ -156,7 +59,7 @@ fn edges_and_indexes_are_told_from_both_sides() {
 /// Are bytes that are missing or differ, and books that do not close, told?
 #[test]
 fn objects_and_books_are_told() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     let report = bench.tampered(|t| {
         let (object, _) = t.rows::<InlineRow>()[0].clone();
         t.remove::<InlineRow>(&object);
@@ -203,7 +106,7 @@ fn objects_and_books_are_told() {
 /// Are streams whose chunks, cuts, tails or checkpoints do not fit told?
 #[test]
 fn streams_that_do_not_fit_are_told() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     let at = |stream: u64, ordinal: u64| (StreamId(stream), Ordinal(ordinal));
     for ordinal in [0, 1] {
         let report = bench.tampered(|t| t.remove::<ChunkRow>(&at(2, ordinal)));
@@ -235,7 +138,7 @@ fn streams_that_do_not_fit_are_told() {
 /// Are numbers that would be given twice, and claims of nobody, told?
 #[test]
 fn counters_owners_and_claims_are_told() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     let report = bench.tampered(|t| {
         t.counters(|row| {
             row.object = ObjectId(1);
@@ -268,7 +171,7 @@ fn counters_owners_and_claims_are_told() {
 /// Is a row that does not decode told, and the one behind it looked at?
 #[test]
 fn g12_a_row_that_does_not_decode_is_told() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     for table in
         [Table::Streams, Table::Chunks, Table::Objects, Table::Files, Table::Edges, Table::Journals]
     {
@@ -294,7 +197,7 @@ fn g12_a_row_that_does_not_decode_is_told() {
 /// reclaim would take it.)
 #[test]
 fn a_journal_that_no_row_calls_needed_is_told() {
-    let bench = Bench::new();
+    let bench = Bench::of(|store| fill(store, 21));
     let report = looked(&bench.root());
     assert!(report.is_good(), "{}", text(&report));
     let report = bench.tampered(|t| {
