@@ -113,7 +113,7 @@ pub use reclaim::{Budget, Reclaimed};
 pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};
 pub use recover::Recovery;
 pub use retire::{Retired, Thing};
-pub(crate) use seal::{Content, OnPiece, RowText, SealedSet};
+pub(crate) use seal::{Content, RowText, SealedSet};
 pub use sealer::Sealer;
 pub use single::Layout;
 pub use snapshot::SnapshotAge;

@@ -23,6 +23,7 @@ mod quarantine;
 mod reading;
 mod removing;
 mod rows;
+mod salvaged;
 mod shared;
 mod support;
 mod taking_in;

@@ -17,7 +17,7 @@ use super::input::Meter;
 use super::options::MergeOptions;
 use super::output_reader::OutputReader;
 use super::outputs::{OutputView, is_outside, outputs_of};
-use super::write::{Counts, Found, Written, row_text, validate, write};
+use super::write::{Counts, Found, Written, row_text, stage_text, validate, write};
 use crate::engine::{Claim, Content};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{GroupId, ObjectId, OutputId};
@@ -155,7 +155,8 @@ impl Stage {
         drop(snapshot);
         let given = inputs.iter().fold(0u64, |rows, (view, _)| rows.saturating_add(view.rows));
         let row = merged_row(set, given, merger.form(), self.store.wall_nanos());
-        let content = Content::new(Vec::new(), Some(row_text(self, &row)?));
+        let mut content = Content::new(Vec::new(), Some(row_text(self, &row)?));
+        content.context = [stage_text(self)?].into();
         let (has_failed, mut said) = (AtomicBool::new(false), 0);
         let sealed = write(self, content, options.output_bytes_max, &has_failed, |out| {
             said = merger.merge(&inputs, out)?;

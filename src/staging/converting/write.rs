@@ -180,16 +180,21 @@ fn referrer(with: &With<'_>, group: &Planned, parts: &[(PartId, PartRow)]) -> Re
 
 /// What the label says besides: its stage, and the parts that it was made of.
 fn context(stage: &Stage, group: GroupId, parts: &[(PartId, PartRow)]) -> Result<Vec<RowText>> {
-    let row = stage.row(&stage.store.snapshot()?)?;
-    let key = stage.name().to_owned().to_bytes();
-    let value = to_value(&key, &row)?;
-    let mut context = vec![(Table::Stages.number(), key, value)];
+    let mut context = vec![stage_text(stage)?];
     for (part, row) in parts {
         let key = (group, *part).to_bytes();
         let value = to_value(&key, row)?;
         context.push((Table::Parts.number(), key, value));
     }
     Ok(context)
+}
+
+/// The row of a stage, for a label: salvage learns its name where no snapshot has it.
+pub(super) fn stage_text(stage: &Stage) -> Result<RowText> {
+    let row = stage.row(&stage.store.snapshot()?)?;
+    let key = stage.name().to_owned().to_bytes();
+    let value = to_value(&key, &row)?;
+    Ok((Table::Stages.number(), key, value))
 }
 
 /// A row of an output that has no number yet, for a label.
