@@ -113,6 +113,8 @@ protections! {
     HandoffPrepared = "handoff_prepared",
     HandoffEvidence = "handoff_evidence",
     HandoffSynced = "handoff_synced",
+    HandoffOwn = "handoff_own",
+    HandoffAnew = "handoff_anew",
 }
 
 #[cfg(feature = "sim")]

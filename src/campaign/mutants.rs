@@ -102,6 +102,8 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::HandoffPrepared,
         Protection::HandoffEvidence,
         Protection::HandoffSynced,
+        Protection::HandoffOwn,
+        Protection::HandoffAnew,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use sealstone::digest::Digest;
 use sealstone::engine::{Options, Store, WriteAccess};
 use sealstone::ids::OutputId;
-use sealstone::manifest::{HandoffState, OutputRow};
+use sealstone::manifest::{HandoffRow, HandoffState, OutputRow, Reading};
 use sealstone::protection::{Protection, switch_off};
 use sealstone::staging::{
-    DirectoryTarget, Key, KeyPart, KeyShape, Offer, OutputReader, Stage, Target,
+    Batch, DirectoryTarget, Key, KeyPart, KeyShape, Offer, OutputReader, Stage, Target,
 };
 use sealstone::vfs::sim::{Fault, FaultKind, Image, Profile, Rng, SimDisk, SyncFailure};
 use sealstone::vfs::{
@@ -427,6 +427,143 @@ fn stg34_a_roll_back_takes_away_what_is_ours() {
     let id = stage.handoffs().unwrap()[0].id;
     stage.roll_back(id, &target(&disk)).unwrap();
     assert_eq!(bytes(&disk, &name), b"somebody else's");
+}
+
+/// What a roll back leaves of a file with the same name and the same bytes that another store put there.
+fn rolled_back_beside_another_store(seed: u64) -> (Vec<String>, ErrorKind) {
+    let name = name_of_first(seed);
+    let (disk, _store, stage, ids) = world(seed, 1);
+    place_file(&disk, &name, &content(1));
+    // It is found, and the sync of its directory fails.
+    disk.inject(Fault::new(disk.operations(), FaultKind::Eio).on(OUT).only(Operation::SyncDir));
+    stage.hand_off(ids[0], &target(&disk)).unwrap_err();
+    disk.clear_faults();
+    let id = stage.handoffs().unwrap()[0].id;
+    let told = stage.roll_back(id, &target(&disk)).map_err(|e| e.kind());
+    (names(&disk), told.err().unwrap_or(ErrorKind::Closed))
+}
+
+/// Two stores (one of them a restored backup) hand the same output to one directory: does a roll back of
+/// the one leave the file that the other one published?
+#[test]
+fn stg34_a_roll_back_leaves_what_another_store_put_there() {
+    let (left, told) = rolled_back_beside_another_store(81);
+    assert_eq!((left.len(), told), (1, ErrorKind::Exists));
+    {
+        let _off = switch_off(Protection::HandoffOwn);
+        assert!(rolled_back_beside_another_store(81).0.is_empty(), "the mutant was not seen");
+    }
+    // An empty file is nobody's reservation where there are links.
+    let name = name_of_first(82);
+    let (disk, _store, stage, ids) = world(82, 1);
+    place_file(&disk, &name, b"");
+    stage.hand_off(ids[0], &target(&disk)).unwrap_err();
+    stage.roll_back(stage.handoffs().unwrap()[0].id, &target(&disk)).unwrap();
+    assert_eq!((names(&disk), states(&stage)), (vec![name], vec![HandoffState::RolledBack]));
+}
+
+/// Links that the second attempt makes, after the directory did not sync in the first.
+fn links_after_a_failed_sync(seed: u64) -> usize {
+    let (disk, _store, stage, ids) = world(seed, 1);
+    let traced = Arc::new(TraceDisk::new(Arc::new(disk.clone())));
+    let target = DirectoryTarget::new(OUT).disk(traced.clone());
+    disk.inject(Fault::new(0, FaultKind::Eio).on(OUT).only(Operation::SyncDir));
+    stage.hand_off(ids[0], &target).unwrap_err();
+    disk.clear_faults();
+    traced.take_calls();
+    assert!(stage.resume_handoffs(&target).unwrap()[0].result.is_ok());
+    check_there(&disk, 1).unwrap();
+    traced.take_calls().iter().filter(|call| call.operation == Operation::Link).count()
+}
+
+/// Is a directory whose sync failed never taken for durable because a second sync says so?
+#[test]
+fn stg34_after_a_failed_sync_the_name_is_given_anew() {
+    assert_eq!(links_after_a_failed_sync(83), 1);
+    let _off = switch_off(Protection::HandoffAnew);
+    assert_eq!(links_after_a_failed_sync(83), 0, "the mutant was not seen");
+}
+
+/// Is `out/` the same target as `out`, and a mode that could not be read back refused before anything?
+#[test]
+fn stg34_one_directory_is_one_target() {
+    let (disk, _store, stage, ids) = world(84, 1);
+    let at = |path: &str| DirectoryTarget::new(path).disk(Arc::new(disk.clone()));
+    for mode in [0, 0o044] {
+        let refused = stage.hand_off(ids[0], &at(OUT).mode(mode)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+    }
+    assert!(stage.handoffs().unwrap().is_empty());
+    stage.hand_off(ids[0], &at("/out/")).unwrap();
+    assert!(stage.hand_off(ids[0], &at("/./out")).unwrap().is_repeat);
+}
+
+/// Does a row that counts billions of attempts cost no billions of calls?
+#[test]
+fn stg34_many_attempts_are_tidied_at_once() {
+    let (disk, store, stage, ids) = world(85, 1);
+    let fails = || Err(Error::new(ErrorKind::Io, "put", "x", "once"));
+    stage.hand_off(ids[0], &Then { inner: target(&disk), first: &fails }).unwrap_err();
+    let id = stage.handoffs().unwrap()[0].id;
+    let many = store.transact(Step::StageCommit, |w| {
+        let mut row = w.get::<HandoffRow>(&id)?.unwrap();
+        row.tries = u32::MAX - 1;
+        w.put(&id, &row)
+    });
+    many.unwrap();
+    let before = disk.operations();
+    assert!(stage.resume_handoffs(&target(&disk)).unwrap()[0].result.is_ok());
+    assert!(disk.operations() - before < 1000);
+    check_there(&disk, 1).unwrap();
+}
+
+/// Is a target that takes everything and shows nothing a failure, and not somebody else at work?
+#[test]
+fn stg34_a_target_that_shows_nothing_failed() {
+    struct Nothing;
+    impl Target for Nothing {
+        fn name(&self) -> String {
+            "nothing".to_owned()
+        }
+        fn intent(&self, _: &Offer) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+        fn put(&self, _: &[u8], _: u32, _: &mut OutputReader) -> Result<()> {
+            Ok(())
+        }
+        fn evidence(&self, _: &[u8]) -> Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+        fn remove(&self, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+    }
+    let (_disk, _store, stage, ids) = world(86, 1);
+    assert_eq!(stage.hand_off(ids[0], &Nothing).unwrap_err().kind(), ErrorKind::Damage);
+}
+
+/// A hand-off fails, and so does writing that down: is the first told by the call, the second by the next?
+#[test]
+fn stg11_a_failure_that_could_not_be_written_down_is_told() {
+    let disk = SimDisk::new(87);
+    let mut with_ballast = limits();
+    with_ballast.ballast_bytes = 64 << 10;
+    let store = on(&disk).limits(with_ballast).create(ROOT).unwrap();
+    let stage = staged(&store);
+    let id = output(&stage, &store, "h1", &content(1));
+    let sick = || {
+        disk.set_capacity(Some(1));
+        disk.inject(Fault::new(0, FaultKind::Eio).forever().on("ballast").only(Operation::Unlink));
+        Err(Error::new(ErrorKind::Io, "put", "x", "the target's own"))
+    };
+    let told = stage.hand_off(id, &Then { inner: target(&disk), first: &sick }).unwrap_err();
+    assert_eq!(told.operation(), "put");
+    disk.clear_faults();
+    disk.set_capacity(None);
+    let key = Key::new([KeyPart::Text("h".to_owned())]);
+    let next = stage.append(&key, Batch::opaque("a", 1), None).unwrap_err();
+    assert_eq!(next.operation(), "release", "{next:?}");
+    stage.append(&key, Batch::opaque("a", 1), None).unwrap();
 }
 
 /// A target whose `put` does something else first.

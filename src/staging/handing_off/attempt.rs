@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::listing::standing;
 use super::target::Target;
-use crate::engine::{Claim, Store};
+use crate::engine::Claim;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{HandoffId, OutputId, StageId};
+use crate::ids::{HandoffId, OutputId};
 use crate::manifest::{
     ClaimKind, HandoffRow, HandoffState, ObjectRow, OutputRow, Reading, ResourceKey, Write,
 };
 use crate::protection::Protection;
-use crate::staging::OutputReader;
+use crate::staging::{OutputReader, Stage};
 use crate::vfs::Step;
 
 /// A hand-off that is done.
@@ -42,7 +42,7 @@ impl HandedOff {
 /// A hand-off that is prepared, and ours to decide.
 #[derive(Debug)]
 pub(super) struct Attempt<'s> {
-    store: &'s Store,
+    stage: &'s Stage,
     id: HandoffId,
     row: HandoffRow,
     claim: Claim,
@@ -72,23 +72,22 @@ pub(super) fn called<T>(target: &str, call: impl FnOnce() -> Result<T>) -> Resul
 /// Prepares the hand-off of an output to `target`, or takes on the one that is not decided. `intent` is
 /// what a new one is to say.
 pub(super) fn prepare<'s>(
-    store: &'s Store,
-    stage: StageId,
+    stage: &'s Stage,
     output: OutputId,
     target: &str,
     intent: &[u8],
 ) -> Result<Begun<'s>> {
-    let at = store.wall_nanos();
-    begin(store, stage, output, &|w| {
-        if let Some(found) = standing(w, stage, output, target)? {
+    let (at, id_of_stage) = (stage.store.wall_nanos(), stage.id());
+    begin(stage, output, &|w| {
+        if let Some(found) = standing(w, id_of_stage, output, target)? {
             return Ok(found);
         }
-        let Some(output_row) = w.get::<OutputRow>(&(stage, output))? else {
+        let Some(output_row) = w.get::<OutputRow>(&(id_of_stage, output))? else {
             let cause = "it was retired meanwhile";
             return Err(Error::new(ErrorKind::NotFound, "hand off", place(output), cause));
         };
         let row = HandoffRow {
-            stage,
+            stage: id_of_stage,
             output,
             object: output_row.object,
             target: target.to_owned(),
@@ -104,14 +103,14 @@ pub(super) fn prepare<'s>(
 }
 
 /// Takes on the hand-off `id`, whatever became of it.
-pub(super) fn take_on<'s>(store: &'s Store, stage: StageId, id: HandoffId) -> Result<Begun<'s>> {
+pub(super) fn take_on<'s>(stage: &'s Stage, id: HandoffId) -> Result<Begun<'s>> {
     let missing = || {
         let cause = "there is no such hand-off in this stage";
         Error::new(ErrorKind::NotFound, "hand off", format!("hand-off {id}"), cause)
     };
-    let found = store.snapshot()?.get::<HandoffRow>(&id)?;
-    let output = found.filter(|row| row.stage == stage).ok_or_else(missing)?.output;
-    begin(store, stage, output, &|w| {
+    let found = stage.store.snapshot()?.get::<HandoffRow>(&id)?;
+    let output = found.filter(|row| row.stage == stage.id()).ok_or_else(missing)?.output;
+    begin(stage, output, &|w| {
         let row = w.get::<HandoffRow>(&id)?.ok_or_else(missing)?;
         Ok((id, row))
     })
@@ -119,14 +118,13 @@ pub(super) fn take_on<'s>(store: &'s Store, stage: StageId, id: HandoffId) -> Re
 
 /// Claims an output and counts an attempt of the hand-off that `find` names, in one transaction.
 fn begin<'s>(
-    store: &'s Store,
-    stage: StageId,
+    stage: &'s Stage,
     output: OutputId,
     find: &dyn Fn(&mut Write<'_>) -> Result<(HandoffId, HandoffRow)>,
 ) -> Result<Begun<'s>> {
     let decided = RefCell::new(None);
-    let resource = ResourceKey::of_output(stage, output);
-    let begun = store.claim_with(&resource, ClaimKind::Output, Step::HandoffPrepare, |w| {
+    let resource = ResourceKey::of_output(stage.id(), output);
+    let begun = stage.store.claim_with(&resource, ClaimKind::Output, Step::HandoffPrepare, |w| {
         let (id, mut row) = find(w)?;
         if row.state != HandoffState::Prepared {
             let cause = "it is decided already";
@@ -145,7 +143,7 @@ fn begin<'s>(
         Ok((id, row))
     });
     match (begun, decided.into_inner()) {
-        (Ok(((id, row), claim)), _) => Ok(Begun::Ours(Attempt { store, id, row, claim })),
+        (Ok(((id, row), claim)), _) => Ok(Begun::Ours(Attempt { stage, id, row, claim })),
         (Err(_), Some((id, row))) => Ok(Begun::Decided(id, row)),
         (Err(e), None) => Err(e),
     }
@@ -181,14 +179,14 @@ impl Attempt<'_> {
         target.evidence(intent)?.ok_or_else(|| {
             let cause =
                 "the target took it, and shows nothing of it; it is tried again when resumed";
-            Error::new(ErrorKind::Conflict, "hand off", place(self.row.output), cause)
+            Error::damage("hand off", place(self.row.output), cause)
         })
     }
 
     /// The bytes of the output. The row's edge keeps them, whatever becomes of the output.
     fn bytes(&self) -> Result<OutputReader> {
-        let pin = self.store.pin();
-        let snapshot = self.store.snapshot()?;
+        let pin = self.stage.store.pin();
+        let snapshot = self.stage.store.snapshot()?;
         let len = snapshot.require::<ObjectRow>(&self.row.object)?.len;
         pin.keep(&snapshot, [self.row.object])?;
         pin.narrow();
@@ -200,13 +198,14 @@ impl Attempt<'_> {
         let name = self.row.target.clone();
         let (intent, attempt) = (self.row.intent.clone(), self.row.tries);
         let removed = called(&name, || {
-            target.tidy(&intent, attempt)?;
+            // What earlier attempts left half done shows what they made: it goes last.
             target.remove(&intent)?;
+            target.tidy(&intent, attempt)?;
             match target.evidence(&intent)? {
                 None => Ok(()),
                 Some(_) => {
                     let cause = "the target took it away, and it is still there";
-                    Err(Error::new(ErrorKind::Conflict, "roll back", place(self.row.output), cause))
+                    Err(Error::damage("roll back", place(self.row.output), cause))
                 }
             }
         });
@@ -224,15 +223,20 @@ impl Attempt<'_> {
     fn failed(self, why: Error) -> Error {
         let mut row = self.row.clone();
         row.failure = Some(why.chain());
-        // The first failure is the one to tell; without this row the next attempt is as good.
-        let _ = self.settle(&row);
+        let stage = self.stage;
+        // The first failure is the one to tell; the other one is told by the next call.
+        if let Err(e) = self.settle(&row)
+            && !matches!(e.kind(), ErrorKind::Fenced | ErrorKind::Halted | ErrorKind::Closed)
+        {
+            stage.memory.keep_trouble(e);
+        }
         why
     }
 
     /// P4, P5: the decision and the end of the claim are one transaction, which a claim that is not ours
     /// any more fails.
     fn settle(self, row: &HandoffRow) -> Result<()> {
-        self.store.transact(Step::HandoffSettle, |w| {
+        self.stage.store.transact(Step::HandoffSettle, |w| {
             self.claim.release_in(w)?;
             w.put(&self.id, row)
         })?;

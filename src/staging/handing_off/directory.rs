@@ -9,6 +9,8 @@
 //! - A name is given by `link`, which replaces nothing. Where the file system has no links the name is
 //!   first taken by an empty file, created exclusively, which the whole one then replaces.
 //! - What shows that a file is there is its length and its digest, read from the medium after a sync.
+//! - A file is taken away again only where a temporary name of its intent names the same file: what
+//!   another store put there under the same name, with the same bytes, stays.
 
 use std::io::{ErrorKind as IoKind, Read};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,9 @@ use crate::vfs::{Access, Disk, EntryKind, File, RealDisk, Step, write_all_at};
 
 /// Bytes moved at a time.
 const PIECE_BYTES: usize = 512 << 10;
+
+/// Up to so many attempts their temporary names are taken away without a look at the directory.
+const TRIES_NAMED: u32 = 64;
 
 /// What is to be in the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +78,8 @@ impl DirectoryTarget {
     pub fn new(directory: impl AsRef<Path>) -> Self {
         let given = directory.as_ref();
         let directory = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+        // `out/` is `out`: shells complete it so, and it is not to be another target.
+        let directory = directory.components().collect();
         Self { disk: RealDisk::new(), directory, ending: None, mode: None }
     }
 
@@ -83,7 +90,8 @@ impl DirectoryTarget {
         self
     }
 
-    /// The permission bits of the files, for others to read them: 0o644.
+    /// The permission bits of the files, for others to read them: 0o644. Without 0o400 nothing is handed
+    /// off (`Invalid`): what is there could not be read back.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
@@ -172,21 +180,22 @@ impl DirectoryTarget {
     }
 
     /// Gives the whole file at `temporary` its own name, unless another file has it.
-    fn name_it(&self, intent: &Intent, temporary: &Path) -> Result<()> {
+    /// Whether this gave it.
+    fn name_it(&self, intent: &Intent, temporary: &Path) -> Result<bool> {
         let path = self.at(&intent.name);
         let refused = match self.disk.link(temporary, &path) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(e) => e,
         };
         match refused.kind() {
-            IoKind::AlreadyExists => self.taken(intent, false).map(drop),
-            // No links here, or none to such files.
-            IoKind::PermissionDenied | IoKind::Unsupported | IoKind::TooManyLinks => {
-                match self.reserve(intent, &path)? {
-                    There::Same => Ok(()),
-                    _ => self.disk.rename(temporary, &path).map_err(self.failed("rename", &path)),
+            IoKind::AlreadyExists => self.taken(intent, false).map(|_| false),
+            kind if is_without_links(kind) => match self.reserve(intent, &path)? {
+                There::Same => Ok(false),
+                _ => {
+                    let renamed = self.disk.rename(temporary, &path);
+                    renamed.map_err(self.failed("rename", &path)).map(|()| true)
                 }
-            }
+            },
             _ => Err(Error::io("link", path.display(), refused)),
         }
     }
@@ -212,6 +221,48 @@ impl DirectoryTarget {
                 let path = self.at(&intent.name);
                 Err(Error::new(ErrorKind::Exists, "hand off", path.display(), cause))
             }
+        }
+    }
+
+    /// The temporary names of an intent that are there.
+    fn temporaries(&self, intent: &Intent) -> Result<Vec<PathBuf>> {
+        let begin = format!("{TEMPORARY}{}-", intent.unique);
+        let listed = self.disk.list(&self.directory);
+        let listed = listed.map_err(self.failed("list", &self.directory))?.into_iter();
+        Ok(listed
+            .filter(|one| one.name.starts_with(&begin))
+            .map(|one| self.at(&one.name))
+            .collect())
+    }
+
+    /// Whether an attempt of this intent is known to have given `path` its file: a temporary name of it
+    /// names the same one.
+    fn is_made_by(&self, intent: &Intent, path: &Path) -> Result<bool> {
+        if !Protection::HandoffOwn.is_on() {
+            return Ok(true);
+        }
+        let identity = |path: &Path| -> Result<_> {
+            let meta = self.disk.meta(path).map_err(self.failed("read", path))?;
+            Ok(meta.map(|meta| meta.identity))
+        };
+        let its = identity(path)?;
+        for temporary in self.temporaries(intent)? {
+            if identity(&temporary)? == its {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether an empty file under the name may be a reservation: where there are links none is made.
+    fn is_reservation(&self, intent: &Intent, path: &Path) -> Result<bool> {
+        let probe = self.at(&format!("{TEMPORARY}{}-0.tmp", intent.unique));
+        match self.disk.link(path, &probe) {
+            Ok(()) => {
+                self.disk.unlink(&probe).map_err(self.failed("unlink", &probe))?;
+                Ok(false)
+            }
+            Err(e) => Ok(is_without_links(e.kind())),
         }
     }
 
@@ -247,6 +298,11 @@ impl DirectoryTarget {
     }
 }
 
+/// No links on this file system, or none to such files.
+fn is_without_links(kind: IoKind) -> bool {
+    matches!(kind, IoKind::PermissionDenied | IoKind::Unsupported | IoKind::TooManyLinks)
+}
+
 /// The digest of a file, if it has exactly `len` bytes.
 fn digest_of(file: &dyn File, len: u64) -> std::io::Result<Option<Digest>> {
     let (mut hasher, mut at, mut piece) = (Hasher::default(), 0u64, vec![0; PIECE_BYTES]);
@@ -269,6 +325,10 @@ impl Target for DirectoryTarget {
     }
 
     fn intent(&self, offer: &Offer) -> Result<Vec<u8>> {
+        if let Some(mode) = self.mode.filter(|mode| mode & 0o400 == 0) {
+            let cause = format!("files of mode {mode:o} could not be read back; add 400");
+            return Err(Error::invalid("hand off", self.name(), cause));
+        }
         let mut random = [0; 10];
         self.disk.entropy(&mut random).map_err(|e| Error::io("read", "entropy", e))?;
         let millis = self.disk.wall_nanos().map_or(0, |nanos| nanos.max(0) / 1_000_000);
@@ -280,18 +340,24 @@ impl Target for DirectoryTarget {
 
     fn tidy(&self, intent: &[u8], attempt: u32) -> Result<()> {
         let intent = self.intended(intent)?;
-        for earlier in 1..attempt {
-            let path = self.temporary(&intent, earlier);
+        let is_there = self
+            .disk
+            .meta(&self.directory)
+            .map_err(self.failed("read", &self.directory))?
+            .is_some();
+        let earlier = match attempt {
+            // After many, those that are there are looked for.
+            _ if attempt > TRIES_NAMED && is_there => self.temporaries(&intent)?,
+            _ => (1..attempt.min(TRIES_NAMED)).map(|n| self.temporary(&intent, n)).collect(),
+        };
+        for path in earlier {
             match self.disk.unlink(&path) {
                 Err(e) if e.kind() == IoKind::NotFound => {}
                 gone => gone.map_err(self.failed("unlink", &path))?,
             }
         }
         // Also what an earlier attempt took away itself and did not sync.
-        match self.disk.meta(&self.directory).map_err(self.failed("read", &self.directory))? {
-            Some(_) if attempt > 1 => self.sync_directory(),
-            _ => Ok(()),
-        }
+        if is_there && attempt > 1 { self.sync_directory() } else { Ok(()) }
     }
 
     fn put(&self, intent: &[u8], attempt: u32, bytes: &mut OutputReader) -> Result<()> {
@@ -308,10 +374,17 @@ impl Target for DirectoryTarget {
             Err(e) if e.kind() == IoKind::NotFound => Ok(()),
             gone => gone.map_err(self.failed("unlink", &temporary)),
         };
-        named.and(gone)?;
+        let is_ours = named?;
+        gone?;
         // One sync for both: the name is there, the temporary one is not.
         self.disk.mark(Step::HandoffSyncDir);
-        self.sync_directory()
+        let synced = self.sync_directory();
+        if synced.is_err() && is_ours && Protection::HandoffAnew.is_on() {
+            // A second sync after a failed one shows nothing: the next attempt gives the name anew.
+            let path = self.at(&intent.name);
+            self.disk.unlink(&path).map_err(self.failed("unlink", &path))?;
+        }
+        synced
     }
 
     fn evidence(&self, intent: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -326,13 +399,19 @@ impl Target for DirectoryTarget {
 
     fn remove(&self, intent: &[u8]) -> Result<()> {
         let intent = self.intended(intent)?;
+        let path = self.at(&intent.name);
         match self.look(&intent)? {
-            There::Same | There::Reserved => {
-                let path = self.at(&intent.name);
-                self.disk.unlink(&path).map_err(self.failed("unlink", &path))?;
-                self.sync_directory()
+            There::Nothing | There::Other => return Ok(()),
+            There::Reserved if !self.is_reservation(&intent, &path)? => return Ok(()),
+            There::Same if !self.is_made_by(&intent, &path)? => {
+                let cause = "the same bytes are there, and nothing shows that this hand-off put them \
+                             there: resume it, which finds it done, or take the file away by hand \
+                             and roll back again";
+                return Err(Error::new(ErrorKind::Exists, "roll back", path.display(), cause));
             }
-            There::Nothing | There::Other => Ok(()),
+            There::Reserved | There::Same => {}
         }
+        self.disk.unlink(&path).map_err(self.failed("unlink", &path))?;
+        self.sync_directory()
     }
 }

@@ -45,7 +45,7 @@ impl Stage {
                 called(&name, || target.intent(&offer))?
             }
         };
-        match prepare(&self.store, self.id(), output, &name, &intent)? {
+        match prepare(self, output, &name, &intent)? {
             Begun::Ours(attempt) => attempt.hand_off(target),
             Begun::Decided(id, row) => Ok(HandedOff::of(id, &row, true)),
         }
@@ -68,7 +68,7 @@ impl Stage {
             if row.target != name {
                 continue;
             }
-            let result = match take_on(&self.store, self.id(), id) {
+            let result = match take_on(self, id) {
                 Ok(Begun::Ours(attempt)) => attempt.hand_off(target),
                 Ok(Begun::Decided(id, row)) if row.state == HandoffState::Done => {
                     Ok(HandedOff::of(id, &row, true))
@@ -88,7 +88,8 @@ impl Stage {
     ///
     /// # Errors
     /// `NotFound`; `Conflict` for one that is done, or that another one is at work on; `Invalid` for a
-    /// target of another name; what the target returns: it stays prepared then.
+    /// target of another name; what the target returns, as `Exists` of a directory that holds the same
+    /// bytes and does not show that this hand-off put them there: it stays prepared then.
     ///
     /// # Durability
     /// *Durable* when it returns.
@@ -96,7 +97,7 @@ impl Stage {
         self.check("roll back")?;
         let place = || format!("hand-off {id}");
         let name = called("target", || Ok(target.name()))?;
-        let attempt = match take_on(&self.store, self.id(), id)? {
+        let attempt = match take_on(self, id)? {
             Begun::Ours(attempt) => attempt,
             Begun::Decided(_, row) if row.state == HandoffState::RolledBack => return Ok(()),
             Begun::Decided(..) => {

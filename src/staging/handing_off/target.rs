@@ -54,7 +54,9 @@ pub trait Target {
     /// Whatever keeps it from knowing.
     fn evidence(&self, intent: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Takes away what was put there, for good; what is something else stays as it is.
+    /// Takes away what was put there, for good; what is something else, or was put there by somebody
+    /// else, stays as it is. What earlier attempts left half done is still there, and taken away behind
+    /// this by [`tidy`](Self::tidy).
     ///
     /// # Errors
     /// Whatever keeps it from doing so: the hand-off stays prepared.

@@ -302,5 +302,9 @@ fn linger(text: &str) -> Result<u64, String> {
 
 fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
-    mode.ok_or_else(|| "give permission bits in octal, such as 644".to_owned())
+    let mode = mode.ok_or_else(|| "give permission bits in octal, such as 644".to_owned())?;
+    match mode & 0o400 {
+        0 => Err("files that their owner cannot read could not be read back; add 400".to_owned()),
+        _ => Ok(mode),
+    }
 }
