@@ -55,6 +55,25 @@ fn stg30_a_stage_made_again_sees_nothing_of_the_old() {
     });
 }
 
+/// Is a stage kept, whole, while a row of it is in no output, unsealed or in a part, where that was asked for?
+#[test]
+fn stg30_a_stage_that_is_not_converted_is_kept() {
+    each(43, |_, _, store, stage| {
+        let refused = || {
+            let e = store.remove_converted_stage(NAME, "no").unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Conflict);
+            assert!(e.cause().contains("1 rows are not in any output"), "{e}");
+        };
+        put(&stage, "a", 1, "row");
+        refused();
+        stage.flush(&Ready::All).unwrap();
+        refused();
+        assert_eq!(texts(&store), ["row"]);
+        store.create_stage("empty", &shape()).unwrap();
+        store.remove_converted_stage("empty", "yes").unwrap();
+    });
+}
+
 /// Is a stage kept, whole, while something in it is being worked on?
 #[test]
 fn stg12_a_stage_in_use_is_not_removed() {

@@ -37,6 +37,22 @@ impl Store {
     /// # Durability
     /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
     pub fn remove_stage(&self, name: &str, why: &str) -> Result<RemovedStage> {
+        self.remove_stage_if(name, why, false)
+    }
+
+    /// As [`Store::remove_stage`], but only where every row is in an output: looked at in the transaction
+    /// that removes it, so that no row of anybody goes that was not converted.
+    ///
+    /// # Errors
+    /// As [`Store::remove_stage`]; `Conflict` for rows that are not in any output.
+    ///
+    /// # Durability
+    /// As [`Store::remove_stage`].
+    pub fn remove_converted_stage(&self, name: &str, why: &str) -> Result<RemovedStage> {
+        self.remove_stage_if(name, why, true)
+    }
+
+    fn remove_stage_if(&self, name: &str, why: &str, is_converted: bool) -> Result<RemovedStage> {
         let stage = self.stage(name)?;
         let _one = stage.memory.sealing.lock();
         // What dead owners claimed is free.
@@ -51,6 +67,8 @@ impl Store {
                 return Err(Error::new(ErrorKind::Conflict, "remove", place(name), cause));
             }
         }
+        // Every intake is ours by now, and a new one is seen below.
+        let tail_rows = if is_converted { stage.view()?.unsealed_rows() } else { 0 };
         let removed = self.transact_retiring(Step::StageCommit, &intakes, |w| {
             let row = stage.row(w)?;
             if row.intakes != intakes {
@@ -59,6 +77,9 @@ impl Store {
             }
             claim.release_in(w)?;
             stage.check_idle(w)?;
+            if is_converted {
+                stage.check_converted(w, tail_rows)?;
+            }
             let mut removed = stage.remove_rows(w)?;
             w.remove::<StageRow>(&name.to_owned())?;
             (removed.objects, removed.bytes) = self.write_receipt(w, &place(name), why)?;
@@ -99,6 +120,28 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// Inside the transaction: no row is outside of outputs.
+    fn check_converted(&self, w: &Write, tail_rows: u64) -> Result<()> {
+        let stage = self.id();
+        let mut rows = tail_rows;
+        let groups = (stage, GroupId(0))..=(stage, GroupId(u64::MAX));
+        for (key, _) in w.list::<GroupRow>(groups, usize::MAX)? {
+            let parts = (key.1, PartId(0))..=(key.1, PartId(u64::MAX));
+            let parts = w.list::<PartRow>(parts, usize::MAX)?;
+            rows = parts.iter().fold(rows, |sum, (_, part)| sum.saturating_add(part.rows));
+        }
+        let aside = (stage, QuarantineId(0))..=(stage, QuarantineId(u64::MAX));
+        for (_, row) in w.list::<QuarantineRow>(aside, usize::MAX)? {
+            rows = rows.saturating_add(row.part.rows);
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        let cause =
+            format!("{rows} rows are not in any output yet; convert them, or remove them too");
+        Err(Error::new(ErrorKind::Conflict, "remove", self.place(), cause))
     }
 
     fn remove_rows(&self, w: &mut Write) -> Result<RemovedStage> {

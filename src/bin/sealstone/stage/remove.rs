@@ -31,6 +31,10 @@ pub fn run(args: &StageRmArgs, output: &mut Output) -> Result<u8, End> {
     drop(stage);
     let bytes = match args.dry_run {
         true => None,
+        // What others took in since the look above keeps it.
+        false if !args.force => {
+            Some(store.remove_converted_stage(&args.stage, "removed by hand")?.bytes)
+        }
         false => Some(store.remove_stage(&args.stage, "removed by hand")?.bytes),
     };
     if output.is_json {
