@@ -130,6 +130,10 @@ fn stages_from_the_command_line() {
     );
     assert!(ran(&["stage", "rm", &store, "logs"], 1).contains("60 rows are not in any output"));
 
+    let none = home.text("none");
+    assert!(
+        ran(&["stage", "publish", &store, "logs", &none], 0).contains("3 groups are detached and")
+    );
     let opened = Store::open(&store).unwrap();
     let stage = opened.stage("logs").unwrap();
     let plan = stage.plan(&PlanOptions::default()).unwrap();
@@ -142,6 +146,8 @@ fn stages_from_the_command_line() {
     drop(stage);
     opened.close().unwrap();
 
+    json(&["stage", "cat", &store, "logs"], 0);
+    ran(&["stage", "cat", &store, "logs"], 0);
     let publish = ["stage", "publish", &store, "logs", &out];
     let would = json(&[&publish[..], &["-n"]].concat(), 0);
     assert_eq!(would["would"].as_array().unwrap().len(), 3);
@@ -206,11 +212,26 @@ fn lines_without_a_key_are_told() {
         |args: &[&str]| sealstone().env("SEALSTONE_STORE", &store).args(args).output().unwrap();
     let told = with(&["stage", "ls", "text"]);
     assert!(text(&told).contains("site=x/host=web/time=2026-12-01T09:41"), "{}", text(&told));
+    let told = with(&["stage", "--json", "ls", "text"]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told));
+    let told = with(&["stage", "quarantine", "-q", "ls", "text"]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told));
     let told = with(&["stage", "quarantine", "ls", "text"]);
     assert_eq!(told.status.code(), Some(0), "{}", text(&told));
     assert_eq!(with(&["claims"]).status.code(), Some(0));
     let bad = ["stage", "append", &store, "x", &file, "--key", "a:word"];
     assert!(ran(&bad, 2).contains("no type of a key"));
+    for dry in [&[][..], &["-n"]] {
+        let other = [&["stage", "append", &store, "text", &file][..], dry].concat();
+        assert!(ran(&other, 2).contains("give --key site,host,time:minute"));
+    }
+    let directory = home.dir.path().to_str().unwrap();
+    assert!(ran(&["stage", "append", &store, "x", directory], 1).contains("give - for a pipe"));
+    assert!(
+        ran(&["stage", "flush", &store, "text", "--before", "29935300"], 2).contains("a number")
+    );
+    assert!(ran(&["stage", "flush", &store, "text"], 0).contains("--all or --before"));
+    ran(&["stage", "publish", &store, "text", &home.text("o"), "--mode", "044"], 2);
 }
 
 /// A producer that was stopped between two batches of one read of its input: are the missing ones appended
@@ -261,8 +282,52 @@ fn stg9_stg10_a_stopped_append_goes_on_where_it_was() {
     std::fs::write(&file, whole.clone() + &more).unwrap();
     assert_eq!(append(&file)(0)["rows"], 1);
     assert_eq!(lines(&store, "logs"), sorted(&(whole + &more)));
+    // The log was rotated: another one of the name, and longer by now.
+    let rotated = home.file("rotated.jsonl", &input(100..200));
+    assert_eq!(append(&rotated)(1)["kind"], "conflict");
+    assert_eq!(lines(&store, "logs").len(), 43);
     let short = home.file("short.jsonl", &input(0..3));
     assert_eq!(append(&short)(1)["kind"], "conflict");
+}
+
+/// Does a conversion of which every group fails fail, and say that each stays as it was?
+#[test]
+fn stg20_a_conversion_that_makes_nothing_fails() {
+    let home = Home::new();
+    let store = home.text("s.stone");
+    let file = home.file("a.log", "one\ntwo\n");
+    ran(&["stage", "append", &store, "text", &file, "--constant", "site=x"], 0);
+    ran(&["stage", "flush", &store, "text", "--all"], 0);
+    let convert = ["stage", "convert", &store, "text", "--jsonl"];
+    assert!(ran(&convert, 1).contains("stays as it was"));
+    let told = json(&convert, 1);
+    assert_eq!((&told["failed"], &told["groups"]), (&1.into(), &1.into()));
+    let more = home.file("b.jsonl", &input(0..3));
+    ran(&["stage", "append", &store, "json", &more, "--constant", "site=x"], 0);
+    ran(&["stage", "flush", &store, "json", "--all"], 0);
+    assert_eq!(json(&["stage", "convert", &store, "json", "--jsonl"], 0)["rows"], 3);
+}
+
+/// Is a line whose key is too long one line that is told and can be passed over, and a long line one that
+/// ends no producer?
+#[test]
+fn stg10_one_hostile_line_stops_nothing() {
+    let home = Home::new();
+    let store = home.text("s.stone");
+    let long = format!("{{\"host\":\"{}\"}}\n", "x".repeat(3000));
+    let file = home.file("in.jsonl", &format!("{}{long}{}", input(0..3), input(3..6)));
+    let append = ["stage", "append", &store, "logs", &file, "--key", "host", "--producer", "p"];
+    assert!(ran(&append, 1).contains("line 4: its key"));
+    let done = json(&[&append[..], &["--skip"]].concat(), 3);
+    assert_eq!((&done["rows"], &done["skipped"]), (&6.into(), &1.into()));
+
+    let line = |bytes: usize| format!("{{\"host\":\"h\",\"t\":\"{}\"}}\n", "y".repeat(bytes));
+    let big = home.file("big.jsonl", &(line(7 << 20) + &line(14 << 20) + &line(9)));
+    let append = ["stage", "append", &store, "big", &big, "--key", "host", "--producer", "b"];
+    let done = json(&append, 0);
+    assert_eq!((&done["rows"], &done["batches"]), (&3.into(), &3.into()));
+    assert_eq!(json(&append, 0)["rows"], 0);
+    ran(&[&append[..], &["--row-size-max", "16MiB"]].concat(), 2);
 }
 
 /// Killed while it reads standard input, again and again: is each line taken once in the end?

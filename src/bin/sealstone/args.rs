@@ -408,21 +408,22 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
         "import", "export", "info", "ls", "cat", "check", "compact", "backup", "follow", "events",
         "retire", "release", "diff", "fork", "plan", "stage", "claims",
     ];
-    let is_command = |word: &OsString| takes_store.iter().any(|verb| word == verb);
-    match given.iter().skip(1).position(is_command) {
-        Some(at) => {
-            // Behind `stage` it follows the command there; behind `quarantine` the one below.
-            let is = |at: usize, word: &str| given.get(at).is_some_and(|given| given == word);
-            let below = match is(at + 1, "stage") {
-                true => 1 + usize::from(is(at + 2, "quarantine")),
-                false => 0,
-            };
-            let at = (at + 2 + below).min(given.len());
-            given.insert(at, store);
-            (given, true)
-        }
-        None => (given, false),
-    }
+    let next = |from: usize, words: &[&str]| {
+        let mut rest = given.iter().enumerate().skip(from);
+        rest.find(|(_, word)| words.iter().any(|one| *word == one)).map(|(at, _)| at)
+    };
+    let Some(at) = next(1, &takes_store) else { return (given, false) };
+    // Behind `stage` it follows the command there; behind `quarantine` the one below. Flags may stand
+    // between.
+    let below = |at: usize, word: &str, words: &[&str]| match given.get(at) {
+        Some(given) if given == word => next(at + 1, words).unwrap_or(at),
+        _ => at,
+    };
+    let of_stage = ["append", "ls", "cat", "flush", "convert", "publish", "quarantine", "rm"];
+    let at = below(at, "stage", &of_stage);
+    let at = below(at, "quarantine", &["ls", "retry", "export"]);
+    given.insert((at + 1).min(given.len()), store);
+    (given, true)
 }
 
 /// The definition, for completions and the manual page.

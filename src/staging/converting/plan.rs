@@ -39,7 +39,8 @@ pub(super) struct Planned {
 impl Stage {
     /// Claims detached groups, those first that failed least, and of these the oldest. Groups that
     /// somebody else has are passed over: without any that is free the plan is empty. It may wait for
-    /// as long as it likes.
+    /// as long as it likes. A group that failed, or that gave no rows, is free at once and planned again:
+    /// whoever plans until nothing is left stops when a round made no output.
     ///
     /// # Errors
     /// `NotFound` once the stage was removed; `ReadOnly`, `Halted`, `Closed`, `Damage`.

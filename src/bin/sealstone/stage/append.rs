@@ -29,7 +29,7 @@ pub fn run(args: &AppendArgs, output: &mut Output) -> Result<u8, End> {
     let (specs, pattern) = specs(args)?;
     let is_json = match args.format {
         Some(format) => format == LineFormat::Jsonl,
-        None => !args.fields.is_empty(),
+        None => !args.fields.is_empty() || (args.pattern.is_none() && is_named_json(&args.file)),
     };
     let lines = Lines::open(&args.file, args.row_size_max)?;
     let mut told = Told::default();
@@ -69,6 +69,11 @@ pub fn run(args: &AppendArgs, output: &mut Output) -> Result<u8, End> {
     drop((stage, producer));
     store.close()?;
     told.end(args, started, output)
+}
+
+/// Whether a file's name says that its lines are JSON.
+fn is_named_json(file: &std::path::Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "jsonl" || ending == "ndjson")
 }
 
 /// The parts of keys that the command line asks for: constants, captures, fields.
@@ -240,32 +245,30 @@ impl Reading<'_> {
         let (Some(stood), Some(sequence)) = (producer.stood, producer.sequence) else {
             return Ok(());
         };
-        if stood.is_whole() {
-            self.lines.skip_to(stood.to)?;
-            self.at_line = stood.lines;
-            return Ok(());
-        }
-        self.lines.skip_to(stood.from)?;
-        let mut slab = Slab::default();
-        while self.lines.offset() < stood.to && self.lines.next(None)? == Next::Line {
-            self.take(&mut slab, &mut Told::default(), output)?;
-        }
-        self.at_line = stood.lines;
         let other = || {
-            let cause =
-                "the input is not the one that its producer stands in, or its keys are others";
+            let cause = "the input is not the one that its producer stands in, or its keys are others: \
+                         give another --producer for another input, as for a log that was rotated";
             let place = format!("the input at bytes {}..{}", stood.from, stood.to);
             Error::new(ErrorKind::Conflict, "append", place, cause)
         };
+        // Also where the slab is whole: the input may be another one by now, a log that was rotated.
+        self.lines.skip_to(stood.from)?;
+        let mut slab = Slab::default();
+        while self.lines.offset() < stood.to && self.lines.next(None)? == Next::Line {
+            // It begins within a line, or has one without a key.
+            self.take(&mut slab, &mut Told::default(), output).map_err(|_| other())?;
+        }
+        self.at_line = stood.lines;
         let at = usize::try_from(stood.batch).unwrap_or(usize::MAX);
         let is_same = self.lines.offset() == stood.to && slab.batches.len() as u64 == stood.batches;
         let Some((key, bytes, rows)) = slab.batches.get(at).filter(|_| is_same) else {
             return Err(other().into());
         };
         // The last that was taken is taken once more: with other bytes it is refused.
-        let is_repeat = producer.one(stage, key, (bytes, *rows), sequence, stood)?;
-        if !is_repeat {
-            return Err(other().into());
+        match producer.one(stage, key, (bytes, *rows), sequence, stood) {
+            Ok(true) => {}
+            Err(e) if e.kind() != ErrorKind::Conflict => return Err(e.into()),
+            Ok(false) | Err(_) => return Err(other().into()),
         }
         producer.append(stage, &slab, stood, stood.batch + 1)?;
         let missing = slab.batches.iter().skip(at + 1);
@@ -293,6 +296,14 @@ impl Reading<'_> {
                     Next::Line if self.is_rest() => {
                         told.has_rest = true;
                         is_over = true;
+                    }
+                    // It would pass the limit: it begins the next one.
+                    Next::Line
+                        if slab.lines > 0
+                            && slab.len + self.lines.line().len() as u64 > SLAB_BYTES_MAX =>
+                    {
+                        self.lines.give_back();
+                        break;
                     }
                     Next::Line => self.take(&mut slab, told, output)?,
                 }

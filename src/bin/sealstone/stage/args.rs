@@ -225,7 +225,8 @@ pub struct AppendArgs {
     /// Take parts of the key from each line of text: `{host} {} [{time:minute}]`; `{}` is passed over
     #[arg(long, value_name = "PATTERN", conflicts_with = "fields")]
     pub pattern: Option<String>,
-    /// What lines are [default: jsonl with --key, else lines]
+    /// What lines are [default: jsonl with --key, or for a file called so without --pattern; else lines].
+    /// Only jsonl can be converted by `stage convert`
     #[arg(long, value_enum)]
     pub format: Option<LineFormat>,
     /// Take so many lines at a time: those of one key are a batch
@@ -235,7 +236,8 @@ pub struct AppendArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = linger)]
     pub linger: u64,
     /// Go on where the producer of this name was, so that each line is taken once: give the same input,
-    /// from its beginning, as often as you like
+    /// from its beginning, as often as you like. Another input, as a log that was rotated, needs another
+    /// name, and is refused
     #[arg(long, value_name = "NAME")]
     pub producer: Option<String>,
     /// With --producer, take a last line that has no end, too: nothing will come to it any more
@@ -245,7 +247,7 @@ pub struct AppendArgs {
     #[arg(long)]
     pub skip: bool,
     /// The longest line
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "15MiB", value_parser = row_size)]
     pub row_size_max: u64,
     /// How a store that is created lies on disk
     #[arg(long, value_enum, default_value_t = LayoutName::Directory)]
@@ -286,7 +288,28 @@ fn constant(text: &str) -> Result<KeySpec, String> {
     Ok(KeySpec { name, ty, source: Source::Constant(value.to_owned()) })
 }
 
+/// So much a line may have: what a batch of it alone may take.
+const ROW_BYTES_MAX: u64 = 15 << 20;
+
+fn row_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes > ROW_BYTES_MAX {
+        Err("at most 15MiB: a batch takes no more".to_owned())
+    } else {
+        Ok(bytes)
+    }
+}
+
 fn minute_text(text: &str) -> Result<i64, String> {
+    // A bare number would be a count of seconds here and of minutes in a key.
+    let is_bare =
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b"-.".contains(&b));
+    let is_date = text.split('-').count() > 2;
+    if is_bare && !is_date {
+        return Err(
+            "a number may mean minutes or seconds; give a time such as 2026-12-01T09:40".to_owned()
+        );
+    }
     minute(text).ok_or_else(|| "give a minute such as 2026-12-01T09:40".to_owned())
 }
 

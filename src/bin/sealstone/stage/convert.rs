@@ -15,6 +15,8 @@ use crate::words::{counted, shown, size};
 
 /// Something was skipped: a group that failed, or bytes that were put into quarantine.
 const SKIPPED: u8 = 3;
+/// All of them failed.
+const FAILED: u8 = 1;
 
 /// What became of the groups together.
 #[derive(Default)]
@@ -54,7 +56,12 @@ pub fn run(args: &ConvertArgs, output: &mut Output) -> Result<u8, End> {
     }
     store.close()?;
     told(&sum, args, output)?;
-    Ok(if sum.failed + sum.quarantined > 0 { SKIPPED } else { 0 })
+    Ok(match sum.failed + sum.quarantined {
+        0 => 0,
+        // Nothing was done.
+        _ if sum.failed == sum.groups => FAILED,
+        _ => SKIPPED,
+    })
 }
 
 /// What writes the outputs.

@@ -49,8 +49,12 @@ pub fn run(args: &FlushArgs, output: &mut Output) -> Result<u8, End> {
         })))?;
         return Ok(0);
     }
+    let hint = match flushed.detached.is_empty() && args.before.is_none() && !args.all {
+        true => "; --all or --before MINUTE detaches",
+        false => "",
+    };
     output.remark(&format!(
-        "sealed {} of {} into {}; {} detached",
+        "sealed {} of {} into {}; {} detached{hint}",
         counted(flushed.rows, "row"),
         counted(flushed.batches, "batch").replace("batchs", "batches"),
         counted(flushed.parts, "part"),

@@ -63,6 +63,20 @@ impl Keys {
             shape = shape.with(spec.name, ty);
             parts.push((ty, spec.source));
         }
+        if let Some(stands) = stands.filter(|stands| **stands != shape) {
+            let fields = stands.fields().iter().map(|(name, ty)| match ty {
+                KeyType::Text => name.clone(),
+                ty => format!("{name}:{}", ty.name()),
+            });
+            let wants = fields.collect::<Vec<_>>().join(",");
+            let cause = match wants.as_str() {
+                "" => "the stage's keys have no parts: give none".to_owned(),
+                _ => format!(
+                    "the stage's keys are others; give --key {wants}, or the same by --constant or --pattern"
+                ),
+            };
+            return Err(Error::invalid("append", "--key", cause));
+        }
         Ok(Self { shape, parts, pattern, is_json })
     }
 
@@ -95,7 +109,9 @@ impl Keys {
             Source::Capture(at) => part_of(*ty, captured.get(*at).copied().unwrap_or_default()),
             Source::Field(path) => field_of(&json, path, *ty),
         });
-        Ok(Key::new(parts.collect::<Result<Vec<_>, _>>()?))
+        let key = Key::new(parts.collect::<Result<Vec<_>, _>>()?);
+        self.shape.check(&key).map_err(|e| format!("its key: {}", e.cause()))?;
+        Ok(key)
     }
 }
 

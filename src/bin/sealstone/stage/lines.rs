@@ -54,6 +54,11 @@ impl Lines {
         let source = if path == Path::new("-") {
             Source::Stdin(read_stdin().map_err(|e| failed("standard input", e))?)
         } else {
+            if path.exists() && !path.is_file() {
+                let cause =
+                    "it is no regular file; give - for a pipe, and lead it to standard input";
+                return Err(Error::new(ErrorKind::Input, "append", path.display(), cause));
+            }
             let file = RealDisk::new().open(path, Access::Read);
             Source::File { file: file.map_err(|e| failed(path.display(), e))?, at: 0 }
         };
@@ -80,6 +85,11 @@ impl Lines {
     /// Where the line that was given last begins.
     pub fn line_start(&self) -> u64 {
         self.buffer_at + self.line.start as u64
+    }
+
+    /// Gives the last line back: it is the next one again.
+    pub fn give_back(&mut self) {
+        self.line = self.line.start..self.line.start;
     }
 
     /// Passes over the bytes before `offset`.

@@ -21,7 +21,12 @@ impl Pattern {
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
             if c == '{' && chars.peek() != Some(&'{') {
-                let inside: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                let rest: String = chars.clone().collect();
+                let Some((inside, _)) = rest.split_once('}') else {
+                    return Err(format!("{{{rest} has no closing brace"));
+                };
+                let inside = inside.to_owned();
+                chars.by_ref().find(|c| *c == '}');
                 if pattern.captures.last().is_some_and(|(_, behind)| behind.is_empty()) {
                     return Err(format!("{{{inside}}} follows another one without text between"));
                 }
@@ -82,7 +87,7 @@ mod tests {
         assert_eq!(pattern.captured("10.0.0.1 - -"), None);
         let (rest, _) = Pattern::parse("level={level}").unwrap();
         assert_eq!(rest.captured("level=a b"), Some(vec!["a b"]));
-        for wrong in ["", "x", "{}", "{a}{b}", "{a:x}", "}", "{a} }"] {
+        for wrong in ["", "x", "{}", "{a}{b}", "{a:x}", "{a", "{a} {", "}", "{a} }"] {
             assert!(Pattern::parse(wrong).is_err(), "{wrong}");
         }
     }

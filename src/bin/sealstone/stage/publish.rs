@@ -37,6 +37,21 @@ pub fn run(args: &PublishArgs, output: &mut Output) -> Result<u8, End> {
             }
         }
     }
+    let detached = stage.groups()?.iter().filter(|group| group.is_detached).count() as u64;
+    if detached > 0 && args.roll_back.is_empty() && !args.resume {
+        let groups = match detached {
+            1 => "1 group is".to_owned(),
+            n => format!("{} are", counted(n, "group")),
+        };
+        output.warn(&format!("{groups} detached and not converted: see `stage convert`"));
+    }
+    let (others, name) = (stage.handoffs()?, target.name());
+    let others = others.iter().filter(|one| one.target != name);
+    let undecided = others.filter(|one| one.state == HandoffState::Prepared).count() as u64;
+    if undecided > 0 {
+        let handoffs = counted(undecided, "hand-off");
+        output.warn(&format!("{handoffs} to other targets not decided: see `stage ls`"));
+    }
     store.close()?;
     told.end(args, output)
 }

@@ -52,11 +52,6 @@ impl Position {
             Error::new(ErrorKind::Conflict, "append", format!("producer {producer:?}"), cause)
         })
     }
-
-    /// Whether the whole slab is taken.
-    pub fn is_whole(self) -> bool {
-        self.batch + 1 == self.batches
-    }
 }
 
 /// The lines of a slab, by key.
@@ -108,7 +103,6 @@ mod tests {
         assert_eq!((slab.batches.as_slice(), slab.rows, slab.len), (&batches[..], 3, 5));
         let position = Position { from: 1, to: 9, lines: 2, batch: 1, batches: 2 };
         assert_eq!(Position::from_bytes("p", &position.to_bytes()).unwrap(), position);
-        assert!(position.is_whole());
         for wrong in ["", "{}", "[1]", r#"{"from":3,"to":1,"lines":0,"batch":0,"batches":1}"#] {
             assert!(Position::from_bytes("p", wrong.as_bytes()).is_err(), "{wrong}");
         }
