@@ -339,6 +339,8 @@ fn root() -> PathBuf {
 struct Counts {
     from_tail: AtomicU64,
     from_checkpoint: AtomicU64,
+    /// Iterations that a run from the end did again, though a checkpoint lies behind them.
+    again: AtomicU64,
     cut: AtomicU64,
     forks: AtomicU64,
     unborn: AtomicU64,
@@ -353,6 +355,8 @@ struct Player<'a> {
     rng: Rng,
     /// What the run that nobody killed recorded; absent while that one is played.
     expected: Option<&'a Content>,
+    /// Iterations of this history that were done again, though they may be counted as left out.
+    again: &'a AtomicU64,
     counts: &'a Counts,
 }
 
@@ -469,7 +473,8 @@ impl Player<'_> {
         let state = match &resumed.state {
             None => {
                 self.counts.from_tail.fetch_add(1, Ordering::Relaxed);
-                last.map_or_else(|| State::first(self.plan), |at| State::at(self.plan, at + 1))
+                let at = self.done_upto(store, name, last)?;
+                at.map_or_else(|| State::first(self.plan), |at| State::at(self.plan, at + 1))
             }
             Some(restored) => {
                 self.counts.from_checkpoint.fetch_add(1, Ordering::Relaxed);
@@ -488,6 +493,30 @@ impl Player<'_> {
         };
         Ok((resumed.recorder, state))
     }
+
+    /// Behind which iteration a run from the end goes on: the one of the last record, or of the newest
+    /// checkpoint, where that lies behind it. What is done again from there was perhaps counted as left
+    /// out, as the run goes back behind no record, and is counted again.
+    fn done_upto(&self, store: &Store, name: &str, last: Option<i64>) -> Go<Option<i64>> {
+        let draft = self.draft(store, name);
+        let newest = store.resume(name).expect(&draft).from(ResumeFrom::LatestCheckpoint).plan();
+        let newest = match newest {
+            Ok(plan) => plan.iteration,
+            Err(e) if e.kind() == ErrorKind::NoCheckpoint => None,
+            Err(e) => return Err(format!("plan from the checkpoint: {e}")),
+        };
+        if newest <= last {
+            return Ok(last);
+        }
+        // Nothing is drawn for it: other histories stay what they are.
+        if mix(self.plan.seed, newest.unwrap_or(0) as u64).is_multiple_of(2) {
+            return Ok(newest);
+        }
+        let again = (newest.map_or(0, |at| at + 1) - last.map_or(0, |at| at + 1)) as u64;
+        self.again.fetch_add(again, Ordering::Relaxed);
+        self.counts.again.fetch_add(again, Ordering::Relaxed);
+        Ok(last)
+    }
 }
 
 /// Plays the history of `seed`, killed and gone on with, and compares.
@@ -498,7 +527,8 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
     say("sync", disk.sync_dir(Path::new("/")))?;
     let world = disk.clone();
     let rng = Rng::new(seed ^ 7);
-    let mut whole = Player { plan: &plan, disk, rng, expected: None, counts };
+    let again = &AtomicU64::new(0);
+    let mut whole = Player { plan: &plan, disk, rng, expected: None, again, counts };
     whole.play()?;
     let store = say("open", plan.options(&world).open(root()))?;
     let expected = say("read", content(&store, "run"))?;
@@ -514,7 +544,7 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
         let world = disk.clone();
         let expected_content = &expected;
         let expected = Some(&expected);
-        Player { plan: &plan, disk, rng: rng_of_play, expected, counts }.play()?;
+        Player { plan: &plan, disk, rng: rng_of_play, expected, again, counts }.play()?;
         let log = world.events();
         let profile = Profile::ALL[rng.index(3)];
         let mut cursor = log.cursor(profile);
@@ -534,14 +564,15 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
     }
     let world = disk.clone();
     let last = rng.fork();
-    Player { plan: &plan, disk, rng: last, expected: Some(&expected), counts }.play()?;
+    Player { plan: &plan, disk, rng: last, expected: Some(&expected), again, counts }.play()?;
     let store = say("open", plan.options(&world).open(root()))?;
     for found in say("list", store.recordings(10))? {
         if *found.status() != RecordingStatus::Complete {
             return Err(format!("{} is {:?}", found.name(), found.status()));
         }
         let content = say("read", content(&store, found.name()))?;
-        count_loose(&plan, &found, &content, &expected, counts)?;
+        let again = again.load(Ordering::Relaxed);
+        count_loose(&plan, &found, &content, (&expected, again), counts)?;
         if !agrees(&plan, &content, &expected) {
             return Err(format!("{}: {content:?} is not {expected:?}", found.name()));
         }
@@ -561,12 +592,13 @@ fn history(seed: u64, counts: &Counts) -> Go<()> {
     Ok(())
 }
 
-/// Counts what streams that may leave something out left out, and compares it with what they say.
+/// Counts what streams that may leave something out left out, and compares it with what they say: each
+/// iteration is recorded or left out once, but for those that were done `again`.
 fn count_loose(
     plan: &Plan,
     recording: &sealstone::recording::Recording,
     content: &Content,
-    expected: &Content,
+    (expected, again): (&Content, u64),
     counts: &Counts,
 ) -> Go<()> {
     for ((planned, (name, records)), (_, all)) in plan.streams.iter().zip(content).zip(expected) {
@@ -576,8 +608,9 @@ fn count_loose(
         counts.loose.fetch_add(records.len() as u64, Ordering::Relaxed);
         counts.left_out.fetch_add((all.len() - records.len()) as u64, Ordering::Relaxed);
         let dropped = say("count", say("open", recording.stream(name))?.dropped())?;
-        if records.len() as u64 + dropped > all.len() as u64 {
-            return Err(format!("{name}: {} records, {dropped} dropped of all", records.len()));
+        let of = all.len() as u64 + again;
+        if records.len() as u64 + dropped > of {
+            return Err(format!("{name}: {} records, {dropped} dropped of {of}", records.len()));
         }
     }
     Ok(())

@@ -148,3 +148,65 @@ fn rec37_what_a_ring_keeps_is_no_part_of_a_checkpoint() {
         assert_eq!((iterations(&store, "a"), dropped(&store, "run", "a")), (vec![10, 11], 10));
     }
 }
+
+/// How a recording ends that is then gone on with from its end.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    Forked,
+    GoneBackAndKilled,
+    Closed,
+}
+
+/// Takes 0..=9 of a ring of 3, of which 1, 2, 3 are recorded and all else is left out, and ends so. Goes on
+/// from the end at `at`, up to 11, of which 9 (or `at`), 10 and 11 are recorded. What was left out where it
+/// goes on and at the end, and how many records there are then.
+fn goes_on_at(at: i64, ended: Ended) -> (u64, u64, usize) {
+    let disk = disk(80);
+    let store = options(disk.clone(), limits()).create(root()).unwrap();
+    let ring = Overflow::Ring { records: 3, bytes: 1 << 20 };
+    let a = StreamOptions::new("a", ["x"]).overflow(ring);
+    let run = store.record("run", &schema()).stream_as(a).stream("b", ["y"]).start().unwrap();
+    (0..4).for_each(|at| drop(append(&run, 0, at, 9).unwrap()));
+    run.trigger(0).unwrap();
+    (4..10).for_each(|at| drop(append(&run, 0, at, 9).unwrap()));
+    run.checkpoint(&State(9)).unwrap();
+    let mut name = "run";
+    match ended {
+        Ended::Forked => {
+            store.fork("run", ResumeFrom::LatestCheckpoint, "fork").unwrap();
+            name = "fork";
+        }
+        Ended::Closed => run.close().unwrap(),
+        Ended::GoneBackAndKilled => {}
+    }
+    let next = disk.process(7);
+    disk.kill();
+    drop(store);
+    let mut store = options(next.clone(), limits()).open(root()).unwrap();
+    if matches!(ended, Ended::GoneBackAndKilled) {
+        let resumed = store.resume("run").start().unwrap();
+        let again = next.process(8);
+        next.kill();
+        drop((resumed, store));
+        store = options(again, limits()).open(root()).unwrap();
+    }
+    let run = store.resume(name).from(ResumeFrom::Tail).start().unwrap().recorder;
+    let where_it_goes_on = dropped(&store, name, "a");
+    (at..12).for_each(|at| drop(append(&run, 0, at, 9).unwrap()));
+    run.trigger(0).unwrap();
+    run.complete().unwrap();
+    let stream = store.recording(name).unwrap().stream("a").unwrap();
+    (where_it_goes_on, dropped(&store, name, "a"), stream.record_count() as usize)
+}
+
+/// Does a run from the end keep the count of what was left out behind the last record; is everything then
+/// recorded or left out once if it goes on behind that, and is what it does again counted again?
+#[test]
+fn rec37_a_run_from_the_end_keeps_the_count_of_what_was_left_out_behind_the_last_record() {
+    for ended in [Ended::Forked, Ended::GoneBackAndKilled, Ended::Closed] {
+        // 0..=11 once: 7 left out and 5 recorded.
+        assert_eq!(goes_on_at(10, ended), (7, 7, 5), "{ended:?}");
+        // 4..=9 twice: of them 4..=8 left out both times, 9 left out and recorded.
+        assert_eq!(goes_on_at(4, ended), (7, 12, 6), "{ended:?}");
+    }
+}

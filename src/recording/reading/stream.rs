@@ -126,7 +126,9 @@ impl Stream {
     /// triggered them: see [`Overflow`](crate::recording::Overflow). It survives a crash as far as the record does
     /// that came next; what was left out behind the last one is counted when its recorder ends, and a
     /// crash before that loses it. A run that goes on from a checkpoint, and a fork, begin with what was
-    /// counted when the checkpoint was made.
+    /// counted when the checkpoint was made. One that goes on from the end keeps what was counted behind the
+    /// last record: iterations of those that it does again, as it may, are counted a second time if they
+    /// are left out again, and are counted and recorded if not.
     ///
     /// # Errors
     /// `Damage`.

@@ -149,7 +149,8 @@ impl Resume {
     /// decode; `ReadOnly` where the store was opened to be read. Nothing is changed then.
     ///
     /// Each stream counts as left out ([`Stream::dropped`](crate::recording::Stream::dropped)) what it did where
-    /// the run goes on, and not what was left out behind that.
+    /// the run goes on, and not what was left out behind that; from [`ResumeFrom::Tail`] also what was counted
+    /// behind the last record.
     ///
     /// # Durability
     /// What it cut is gone for every reader, durably, when it returns.

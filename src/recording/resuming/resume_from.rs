@@ -13,7 +13,8 @@ use crate::recording::reading::{CHUNKS_HELD_MAX, Restored, Stream};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ResumeFrom {
-    /// Behind the last record of each stream; there is no state.
+    /// Behind the last record of each stream; there is no state. What was left out behind that, and is
+    /// counted ([`Stream::dropped`](crate::recording::Stream::dropped)), stays counted, also if it is done again.
     Tail,
     /// At the newest checkpoint that reads.
     #[default]
