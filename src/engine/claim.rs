@@ -83,6 +83,7 @@ impl Drop for Claim {
         if let Err(e) = released
             && e.kind() != ErrorKind::Fenced
         {
+            self.store.core().unreleased.remember(&self.resource, self.taken);
             self.store.core().condition.warn(e);
         }
     }
@@ -116,6 +117,7 @@ impl Store {
             return Err(Error::invalid("claim", resource, "streams are claimed with claim_stream"));
         }
         let me = self.core().check_write("claim")?;
+        self.release_left()?;
         let since = self.core().disk.wall_nanos();
         let committed = self.transact(Step::ClaimCommit, |w| {
             let taken = w.commit_seq();
@@ -142,6 +144,7 @@ impl Store {
         change: impl Fn(&mut Write) -> Result<T>,
     ) -> Result<(T, Claim)> {
         let me = self.core().check_write("claim")?;
+        self.release_left()?;
         let since = self.core().disk.wall_nanos();
         let mut asked: Vec<OwnerId> = Vec::new();
         loop {
@@ -182,7 +185,9 @@ impl Store {
         let snapshot = self.snapshot()?;
         let Some(held) = snapshot.get::<ClaimRow>(resource)? else { return Ok(None) };
         let is_alive = match self.owner() {
-            Some((me, _)) if held.owner == me => true,
+            Some((me, _)) if held.owner == me => {
+                !self.core().unreleased.has(resource, held.taken)
+            }
             // Where one process writes, what another one held is free.
             Some(_) if !self.core().is_shared() => false,
             _ => the_living(self.core())?.contains(&held.owner),

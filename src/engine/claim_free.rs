@@ -29,6 +29,7 @@ impl Store {
         may: &dyn Fn(&Write<'_>, &ResourceKey) -> Result<bool>,
     ) -> Result<Vec<Claim>> {
         let me = self.core().check_write("claim")?;
+        self.release_left()?;
         if !self.may_be_free(wanted, me.owner)? || at_most == 0 {
             return Ok(Vec::new());
         }
@@ -79,8 +80,8 @@ impl Store {
     /// Lets go of `claims` in one transaction.
     ///
     /// # Errors
-    /// As [`Store::transact`]: what was not released then is when this opening ends. A claim that is not
-    /// ours any more is no error.
+    /// As [`Store::transact`]: what was not released then is by the next that claims something. A claim
+    /// that is not ours any more is no error.
     ///
     /// # Durability
     /// *Durable* when it returns.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::ballast::Ballast;
 use super::bell::Bell;
+use super::claim_left::Unreleased;
 use super::condition::{Attempt, Condition};
 use super::enter::WriteAccess;
 use super::pin::Pins;
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) bell: Bell,
     /// What readers of this process need of files that may go.
     pub(crate) pins: Pins,
+    /// Claims of ours whose guard is gone and whose release failed.
+    pub(super) unreleased: Unreleased,
 }
 
 impl Core {

@@ -29,6 +29,7 @@ mod checkpoint;
 mod chunk_label;
 mod claim;
 mod claim_free;
+mod claim_left;
 mod close;
 mod compact;
 mod compact_manifest;

@@ -428,6 +428,7 @@ fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Resul
         own_lock: None,
         bell: Default::default(),
         pins: Default::default(),
+        unreleased: Default::default(),
     })
 }
 

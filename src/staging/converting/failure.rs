@@ -11,7 +11,8 @@ use crate::vfs::Step;
 const FAILURE_BYTES_MAX: usize = 1024;
 
 /// STG20: notes that converting `group` failed and releases its claim, in ONE transaction. What was
-/// cancelled is not noted. Where nothing can be written any more the claim ends with its owner.
+/// cancelled is not noted. Where nothing can be written now the claim
+/// ends with the next that is taken.
 pub(super) fn note_failure(stage: &Stage, group: &Planned, claim: Claim, error: &Error) {
     if error.kind() == ErrorKind::Cancelled {
         return release(stage, claim);

@@ -57,6 +57,7 @@ impl Stage {
         self.check("flush")?;
         ready.check(self.key_shape())?;
         let _one = self.memory.sealing.lock();
+        self.store.release_left()?;
         let claim = match self.has_others()? {
             true => {
                 let claim = self.claim_itself()?;

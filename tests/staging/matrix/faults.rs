@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sealstone::ErrorKind;
 use sealstone::engine::{Layout, Store};
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SyncFailure};
 
@@ -23,8 +22,6 @@ enum After {
     Unnoticed,
     /// A call failed, and succeeded when it was tried again in the same store.
     TriedAgain,
-    /// A call failed, and the claim that it had could not be let go of: it was opened again.
-    StillClaimed,
     /// The store halted, or the fault lasted: it was opened again.
     Reopened,
 }
@@ -56,7 +53,7 @@ fn strike(layout: Layout, seed: u64, after: u64, kind: FaultKind, forever: bool)
     Some(Struck { play, store, after, what })
 }
 
-/// STG20: without a restart, unless the store halted. What went wrong while something was let go of is told
+/// STG20: without a restart, unless the store halted: a claim whose release failed is let go of. What went wrong while something was let go of is told
 /// by the next call, so that there is more than one try.
 fn try_again(play: &Play, store: &Store, what: &str) -> After {
     let mut last = None;
@@ -66,8 +63,6 @@ fn try_again(play: &Play, store: &Store, what: &str) -> After {
         }
         match play.run(store) {
             Ok(()) => return After::TriedAgain,
-            // A claim whose release failed is held until this opening ends.
-            Err(e) if e.kind() == ErrorKind::Conflict => return After::StillClaimed,
             Err(e) => last = Some(e),
         }
     }
