@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 use crate::codec;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::row as envelope;
 use crate::ids::ObjectId;
 use crate::manifest::key::Key;
@@ -40,7 +40,7 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + PartialEq {
     /// Names every object that the row refers to; one named twice is one edge.
     fn edges(&self, to: &mut dyn FnMut(ObjectId));
 
-    /// What no row that was ever written says: such a row is damage when it is read. Whoever reads
+    /// What no row says: such a row is not written, and is damage when it is read. Whoever reads
     /// numbers below it may add two of them.
     fn excess(&self) -> Option<&'static str> {
         None
@@ -71,11 +71,22 @@ pub(super) fn place_of<R: Row>(key: &R::Key) -> String {
     format!("{} {key:?}", R::TABLE.name())
 }
 
+/// The same, of a key's bytes.
+fn place_in<R: Row>(key: &[u8]) -> String {
+    match R::Key::from_bytes(key) {
+        Ok(key) => place_of::<R>(&key),
+        Err(_) => format!("{} {key:02x?}", R::TABLE.name()),
+    }
+}
+
 /// A row's bytes under its key.
 ///
 /// # Errors
-/// `LimitExceeded` for a row that is too long.
+/// `LimitExceeded` for a row that is too long, and for one that would be damage when it is read.
 pub fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
+    if let Some(cause) = row.excess() {
+        return Err(Error::new(ErrorKind::LimitExceeded, "write", place_in::<R>(key), cause));
+    }
     let body = codec::encode(R::TABLE.name(), row)?;
     Ok(envelope::seal(R::TABLE.number(), key, R::VERSION, &body))
 }
@@ -85,16 +96,12 @@ pub fn to_value<R: Row>(key: &[u8], row: &R) -> Result<Vec<u8>> {
 /// # Errors
 /// `Damage`; `NewerFormat` when a later release wrote it.
 pub fn from_value<R: Row>(key: &[u8], value: &[u8]) -> Result<R> {
-    let place = || match R::Key::from_bytes(key) {
-        Ok(key) => place_of::<R>(&key),
-        Err(_) => format!("{} {key:02x?}", R::TABLE.name()),
-    };
+    let place = || place_in::<R>(key);
     let body = envelope::open(R::TABLE.number(), key, R::VERSION, value, &place)?;
-    let row: R = codec::decode(R::TABLE.name(), body).map_err(|e| {
-        crate::error::Error::damage("read", place(), "the row does not decode").with_source(e)
-    })?;
+    let row: R = codec::decode(R::TABLE.name(), body)
+        .map_err(|e| Error::damage("read", place(), "the row does not decode").with_source(e))?;
     match row.excess() {
         None => Ok(row),
-        Some(cause) => Err(crate::error::Error::damage("read", place(), cause)),
+        Some(cause) => Err(Error::damage("read", place(), cause)),
     }
 }

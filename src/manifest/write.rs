@@ -201,13 +201,19 @@ impl<'t> Write<'t> {
     /// # Errors
     /// `Invalid` when it refers to an object that has no row, or when the table is one whose rows
     /// follow from others (digests, edges, file_objects) or belongs to the transaction itself
-    /// (counters); `Damage` when the row that it replaces cannot be read.
+    /// (counters); `LimitExceeded` for a row that says what none may ([`Row::excess`]); `Damage` when the
+    /// row that it replaces cannot be read.
     pub fn put<R: Row>(&mut self, key: &R::Key, row: &R) -> Result<()> {
         let bytes = key.to_bytes();
         self.refuse_derived::<R>(key, &bytes)?;
         let old = self.get::<R>(key)?;
         if let Some(contradiction) = row.contradiction() {
             return Err(Error::invalid("write", place_of::<R>(key), contradiction));
+        }
+        // P9: what is written reads again.
+        if let Some(cause) = row.excess() {
+            let kind = ErrorKind::LimitExceeded;
+            return Err(Error::new(kind, "write", place_of::<R>(key), cause));
         }
         self.unsettled.note_put(R::TABLE, &bytes, old.is_none())?;
         self.change(key, old.as_ref(), Some(row))

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use sealstone::digest::Digest;
 use sealstone::error::{Error, ErrorKind};
-use sealstone::ids::{ObjectId, Ordinal, StreamId};
+use sealstone::ids::{GroupId, ObjectId, Ordinal, StageId, StreamId};
 use sealstone::manifest::{
-    ChunkRow, CountersKey, EdgeKey, EdgeRow, FileObjectRow, FileRow, FileState, InlineRow,
-    LeaseRow, ObjectRow, Place, Reading, Settled, Table,
+    ChunkRow, CountersKey, EdgeKey, EdgeRow, FileObjectRow, FileRow, FileState, GroupRow,
+    GroupState, InlineRow, Key, LeaseRow, ObjectRow, Place, Reading, Settled, Table, to_value,
 };
 use sealstone::vfs::Step;
 
@@ -358,4 +358,32 @@ fn a_transaction_reads_what_it_wrote() {
     });
     let done = done.unwrap();
     assert_eq!(done.value.1, done.commit);
+}
+
+/// Is a row refused that could be written and not be read again, with everything else of its transaction?
+#[test]
+fn g6_what_would_not_read_again_is_not_written() {
+    let (world, _) = World::sim(9);
+    let manifest = world.open_as(1);
+    let group = |rows| GroupRow {
+        key: Vec::new(),
+        state: GroupState::Open,
+        rows,
+        batches: 1,
+        len: 1,
+        first_at: None,
+        last_at: None,
+        failures: 0,
+        failure: None,
+    };
+    let key = (StageId(1), GroupId(1));
+    for rows in [(1 << 60) + 1, u64::MAX] {
+        let refused = manifest.write(Some(owner(1)), STEP, |w| w.put(&key, &group(rows)));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::LimitExceeded);
+        let refused = to_value(&key.to_bytes(), &group(rows)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
+    }
+    assert_eq!(manifest.read().unwrap().count(Table::Groups).unwrap(), 0);
+    manifest.write(Some(owner(1)), STEP, |w| w.put(&key, &group(1 << 60))).unwrap();
+    assert_eq!(manifest.read().unwrap().get::<GroupRow>(&key).unwrap(), Some(group(1 << 60)));
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use sealstone::engine::{Budget, Health};
 use sealstone::ids::GroupId;
+use sealstone::manifest::GroupRow;
 use sealstone::staging::{Batch, Key, KeyPart, KeyShape, Level, Produced, Ready, Stage};
-use sealstone::vfs::Operation;
 use sealstone::vfs::sim::{Event, Fault, FaultKind};
+use sealstone::vfs::{Operation, Step};
 use sealstone::{ErrorKind, Limits};
 
 use crate::support::{
-    At, LAYOUTS, NAME, batch, batches, books_close, each, key, on, put, put_as, reopen, root,
-    shape, sim, small, texts, with,
+    At, LAYOUTS, NAME, batch, batches, books_close, each, groups, key, on, put, put_as, reopen,
+    root, shape, sim, small, texts, with,
 };
 
 /// Is each batch in the tail before it is sealed, in a part after, and there when the store is opened
@@ -265,5 +266,43 @@ fn stg31_handles_go_to_other_threads() {
             assert_eq!((progress.sequence, progress.batches), (29, 30));
         }
         books_close(&store);
+    });
+}
+
+/// Is a batch of more rows than can be counted refused, so that the stage goes on with all others?
+#[test]
+fn stg14_more_rows_than_can_be_counted_are_refused() {
+    each(29, |_, _, store, stage| {
+        for rows in [u64::MAX, 1 << 60, (1 << 59) + 1, (1 << 32) + 1] {
+            for produced in [None, Some(Produced::new("p", 1))] {
+                let batch = Batch::opaque("x", rows);
+                let e = stage.append(&key("a", 1), batch, produced.as_ref()).unwrap_err();
+                assert_eq!(e.kind(), ErrorKind::LimitExceeded, "{e}");
+            }
+        }
+        let most = Batch::opaque("x", 1 << 32);
+        stage.append(&key("a", 1), most.clone(), None).unwrap();
+        stage.seal().unwrap();
+        stage.append(&key("a", 1), most, None).unwrap();
+        assert_eq!(stage.flush(&Ready::All).unwrap().rows, 1 << 32);
+        assert_eq!(stage.groups().unwrap()[0].rows, 2 << 32);
+        books_close(&store);
+    });
+}
+
+/// Does a group that could not count what comes give way to another one of its key?
+#[test]
+fn stg14_a_full_group_gives_way_to_another() {
+    each(30, |_, _, store, stage| {
+        put(&stage, "a", 1, "one");
+        stage.seal().unwrap();
+        let (id, row) = groups(&store.snapshot().unwrap()).remove(0);
+        let full = GroupRow { rows: 1 << 59, ..row };
+        store.transact(Step::StageSeal, |w| w.put(&(stage.id(), id), &full)).unwrap();
+        put(&stage, "a", 1, "two");
+        let flushed = stage.flush(&Ready::Rule(&|_| false)).unwrap();
+        assert_eq!((flushed.rows, flushed.detached), (1, vec![id]));
+        let groups = stage.groups().unwrap();
+        assert_eq!(groups.iter().map(|group| group.rows).collect::<Vec<_>>(), [1 << 59, 1]);
     });
 }

@@ -11,6 +11,9 @@ use crate::ids::StreamId;
 use crate::journal::Ticket;
 use crate::staging::describing::{Batch, Key, Produced};
 
+/// The most rows of a batch: however many there are, their sum is one that a row may say.
+pub(super) const ROWS_MAX: u64 = 1 << 32;
+
 /// What became of a batch.
 #[derive(Debug, Clone)]
 pub struct Appended {
@@ -30,7 +33,8 @@ impl Stage {
     /// Each leaves everything as it was: `Invalid` for a key of another shape, a batch without rows and a
     /// blank producer; `Conflict` for a number that another batch of the producer had, that was passed
     /// over, or that is older than the last 256, and for a producer that another process appends for;
-    /// `LimitExceeded` for a key, a position or a batch that is too long; `NotFound` once the stage was
+    /// `LimitExceeded` for a key, a position or a batch that is too long, and for more than 2^32 rows in
+    /// one; `NotFound` once the stage was
     /// removed; `DiskFull`. What went wrong before and was told nobody.
     ///
     /// # Durability
@@ -40,6 +44,10 @@ impl Stage {
         self.key_shape().check(key)?;
         if batch.rows() == 0 {
             return Err(Error::invalid("append", self.place(), "a batch has at least one row"));
+        }
+        if batch.rows() > ROWS_MAX {
+            let cause = format!("a batch of {} rows; it has at most {ROWS_MAX}", batch.rows());
+            return Err(Error::new(ErrorKind::LimitExceeded, "append", self.place(), cause));
         }
         let key = key.to_bytes();
         let appended = match produced {

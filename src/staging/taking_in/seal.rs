@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::{Drafted, PartDraft};
+use super::draft::{Drafted, GroupDraft, PartDraft};
 use super::flush::Flushed;
 use super::producer::count;
 use super::stage::Stage;
@@ -21,6 +21,9 @@ use crate::manifest::{
 };
 use crate::protection::Protection;
 use crate::vfs::Step;
+
+/// The most rows of a group: a key with more begins another one.
+const GROUP_ROWS_MAX: u64 = 1 << 59;
 
 /// Which groups are detached with what is sealed.
 #[derive(Debug, Default)]
@@ -52,7 +55,14 @@ impl Stage {
                 let mut objects = objects.iter().copied();
                 let mut flushed = Flushed::default();
                 for (key, draft) in &drafted.groups {
-                    let (group, row, is_new) = self.open_group(w, key)?;
+                    let open = self.open_group(w, key)?;
+                    let (group, row, is_new) = match is_full(&open.1, draft) {
+                        false => open,
+                        true => {
+                            flushed.detached.extend(self.detach(w, open.0)?);
+                            self.open_group(w, key)?
+                        }
+                    };
                     let row = GroupRow {
                         rows: row.rows.saturating_add(draft.rows),
                         batches: row.batches + draft.batches,
@@ -188,6 +198,11 @@ pub(super) fn open_group_of(
     let at = |group| OpenGroupKey { stage, key: key.to_vec(), group };
     let found = rows.last::<OpenGroupRow>(at(GroupId(0))..=at(GroupId(u64::MAX)))?;
     Ok(found.map(|(open, _)| open.group))
+}
+
+/// Whether a group is to take no more: with the draft its row would say more rows than any may.
+fn is_full(group: &GroupRow, draft: &GroupDraft) -> bool {
+    group.rows > 0 && group.rows.saturating_add(draft.rows) > GROUP_ROWS_MAX
 }
 
 fn put_part(w: &mut Write, group: GroupId, part: &PartDraft, object: ObjectId) -> Result<()> {
