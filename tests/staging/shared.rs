@@ -2,12 +2,16 @@
 //! once, and recovery and flush exclude one another.
 
 use sealstone::engine::Store;
-use sealstone::manifest::{ClaimKind, Reading, ResourceKey, StageRow};
+use sealstone::format::layout;
+use sealstone::manifest::{ClaimKind, JournalRow, Reading, ResourceKey, StageRow};
 use sealstone::staging::{Level, Produced, Ready, Stage};
 use sealstone::vfs::sim::SimDisk;
+use sealstone::vfs::{Access, Disk};
 use sealstone::{ErrorKind, Result};
 
-use crate::support::{At, NAME, batch, batches, books_close, key, put, shape, shared, sim, texts};
+use crate::support::{
+    At, NAME, batch, batches, books_close, key, put, root, shape, shared, sim, texts,
+};
 
 fn intakes(store: &Store) -> usize {
     let row = store.snapshot().unwrap().get::<StageRow>(&NAME.to_owned()).unwrap().unwrap();
@@ -172,4 +176,46 @@ fn stg12_a_stage_that_another_process_appends_to_is_not_removed() {
     other.remove_stage(NAME, "yes").unwrap();
     assert!(other.stages().unwrap().is_empty());
     assert!(other.claims(10).unwrap().is_empty());
+}
+
+/// Flips a bit of `text` where it lies in a journal, with whole frames behind it.
+fn damage(world: &SimDisk, store: &Store, text: &str) {
+    let snapshot = store.snapshot().unwrap();
+    let mut damaged = 0;
+    for ((owner, n), _) in snapshot.list::<JournalRow>(.., usize::MAX).unwrap() {
+        let Ok(file) = world.open(&layout::journal(&root(), owner, n), Access::ReadWrite) else {
+            continue;
+        };
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        let Some(at) = bytes.windows(text.len()).position(|one| one == text.as_bytes()) else {
+            continue;
+        };
+        file.write_at(&[bytes[at] ^ 1], at as u64).unwrap();
+        file.sync_all().unwrap();
+        damaged += 1;
+    }
+    assert_eq!(damaged, 1);
+}
+
+/// Does a living process open the stage, append to it and flush it though the journal of a dead one does not
+/// read; is that told; and is the stage kept from being removed, for that reason?
+#[test]
+fn stg12_stg14_a_dead_owner_whose_journal_does_not_read_stops_nobody() {
+    let (world, [(disk, one, first), (_, other, second)]) = two(66);
+    (0..5).for_each(|n| durable(&first, &format!("left {n}")));
+    disk.kill();
+    drop((one, first));
+    damage(&world.process(9), &other, "left 1");
+    durable(&second, "mine");
+    assert_eq!(second.flush(&Ready::All).unwrap().batches, 1);
+    let told = other.health().warnings;
+    assert!(told.iter().any(|e| e.kind() == ErrorKind::Damage), "{told:?}");
+    drop(second);
+    let second = other.stage(NAME).unwrap();
+    durable(&second, "more");
+    assert_eq!(second.flush(&Ready::All).unwrap().batches, 1);
+    assert_eq!(intakes(&other), 2, "what does not read stays");
+    drop(second);
+    assert_eq!(other.remove_stage(NAME, "no").unwrap_err().kind(), ErrorKind::Damage);
 }

@@ -8,7 +8,7 @@
 
 use super::stage::Stage;
 use crate::engine::create_intake;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::StreamId;
 use crate::manifest::{ClaimKind, ClaimRow, ResourceKey};
 use crate::vfs::Step;
@@ -42,8 +42,10 @@ impl Stage {
     }
 
     /// Makes the intakes ours that no living owner holds. The caller holds the claim on the stage, or
-    /// where one process writes the store.
-    pub(super) fn adopt(&self) -> Result<()> {
+    /// where one process writes the store. P6: an intake of which the journals do not read stays whose it
+    /// was, health tells it, and all others go on; of several the first is returned.
+    pub(super) fn adopt(&self) -> Result<Option<Error>> {
+        let mut passed = None;
         for intake in self.row(&self.store.snapshot()?)?.intakes {
             if self.memory.intakes.lock().contains(&intake) {
                 continue;
@@ -54,12 +56,17 @@ impl Stage {
                     Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
                         continue;
                     }
+                    Err(e) if e.kind() == ErrorKind::Damage => {
+                        self.store.tell_health(e.clone());
+                        passed.get_or_insert(e);
+                        continue;
+                    }
                     claimed => claimed?,
                 }
             }
             self.memory.add_intake(intake);
         }
-        Ok(())
+        Ok(passed)
     }
 
     /// Whether there are intakes that may be free.
@@ -84,13 +91,13 @@ impl Stage {
         }
         let _one = self.memory.sealing.lock();
         if !self.store.is_shared() {
-            return self.adopt();
+            return self.adopt().map(drop);
         }
         // STG13: recovery and flush exclude one another.
         match self.claim_itself() {
             Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
             Err(e) => Err(e),
-            Ok(_claim) => self.adopt(),
+            Ok(_claim) => self.adopt().map(drop),
         }
     }
 }

@@ -58,7 +58,9 @@ impl Store {
         // What dead owners claimed is free.
         self.take_over()?;
         let claim = stage.claim_itself()?;
-        stage.adopt()?;
+        if let Some(damage) = stage.adopt()? {
+            return Err(damage);
+        }
         let intakes: Vec<StreamId> = stage.row(&self.snapshot()?)?.intakes;
         for intake in &intakes {
             if !stage.memory.intakes.lock().contains(intake) {
