@@ -185,9 +185,7 @@ impl Store {
         let snapshot = self.snapshot()?;
         let Some(held) = snapshot.get::<ClaimRow>(resource)? else { return Ok(None) };
         let is_alive = match self.owner() {
-            Some((me, _)) if held.owner == me => {
-                !self.core().unreleased.has(resource, held.taken)
-            }
+            Some((me, _)) if held.owner == me => !self.core().unreleased.has(resource, held.taken),
             // Where one process writes, what another one held is free.
             Some(_) if !self.core().is_shared() => false,
             _ => the_living(self.core())?.contains(&held.owner),

@@ -27,6 +27,7 @@ mod salvaged;
 mod shared;
 mod support;
 mod taking_in;
+mod unread;
 mod unreleased;
 mod words;
 

@@ -129,6 +129,9 @@ pub fn decode_batch(record: &[u8]) -> Result<(BatchHead<'_>, &[u8])> {
         .split_first_chunk::<BATCH_HEAD_BYTES>()
         .ok_or_else(|| wrong(format!("{} bytes are too few", record.len())))?;
     let [version] = fixed.field(B_VERSION);
+    if version < VERSION {
+        return Err(wrong(format!("no release wrote version {version}")));
+    }
     if version != VERSION {
         let cause = format!("it has version {version}, this release knows {VERSION}");
         return Err(Error::new(ErrorKind::NewerFormat, "decode", "batch", cause));

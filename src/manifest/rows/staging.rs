@@ -268,15 +268,15 @@ impl Row for ProducerRow {
 /// What could not be read or converted, with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineRow {
-    /// The group that it was in.
+    /// The group that it was in; 0 for a record of an intake that did not read.
     pub group: GroupId,
-    /// The key of that group.
+    /// The key of that group; empty for such a record.
     pub key: Vec<u8>,
     /// Why it is here.
     pub reason: String,
     /// Its bytes, as many as were there.
     pub objects: Vec<ObjectId>,
-    /// Its part, to be given back when it is tried again.
+    /// Its part, to be given back when it is tried again; of such a record where its bytes were.
     pub part: PartRow,
     /// Wall-clock nanoseconds.
     pub at: Option<i64>,

@@ -24,13 +24,13 @@ use crate::vfs::Step;
 pub struct Quarantined {
     /// Its number.
     pub id: QuarantineId,
-    /// The group that it was in.
+    /// The group that it was in; 0 for a record that did not read before it came to one.
     pub group: GroupId,
-    /// The key of that group.
+    /// The key of that group; empty for such a record.
     pub key: Key,
     /// Why it is here.
     pub reason: String,
-    /// Rows in it that no output has.
+    /// Rows in it that no output has; 0 where nobody knows.
     pub rows: u64,
     /// Batches of them.
     pub batches: u64,
@@ -102,7 +102,8 @@ impl Stage {
     /// when its bytes read again. What still does not read comes here again. Returns the group.
     ///
     /// # Errors
-    /// `NotFound` for what is not here; `Conflict` while somebody else gives it back.
+    /// `NotFound` for what is not here; `Conflict` while somebody else gives it back; `Invalid` for a record
+    /// that came to no group: it stays here, to be exported.
     ///
     /// # Durability
     /// *Durable* when it returns.
@@ -115,6 +116,11 @@ impl Stage {
             let Some(mut row) = w.remove::<QuarantineRow>(&(self.id(), id))? else {
                 return Err(self.not_here(id));
             };
+            if row.group == GroupId(0) {
+                let place = format!("number {id} in quarantine of {}", self.place());
+                let cause = "it is a record of no group; export it, and append what it holds";
+                return Err(Error::invalid("retry", place, cause));
+            }
             // P7: what was saved of it stays until its part is used whole: it may read worse by now.
             let payloads = &mut row.part.payloads;
             let saved = row.objects.into_iter().filter(|object| !payloads.contains(object));

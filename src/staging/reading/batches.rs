@@ -13,6 +13,7 @@ use crate::ids::{ObjectId, OutputId, QuarantineId};
 use crate::journal::Payload;
 use crate::manifest::PartRow;
 use crate::staging::Key;
+use crate::staging::taking_in::check_head;
 
 /// Where rows were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +151,7 @@ impl<'v> StageBatches<'v> {
             }
         };
         let (head, bytes) = decode_batch(record)?;
+        check_head(&self.view.stage, &head)?;
         let key = self.view.stage.key_shape().key_of(head.key)?;
         let (form, rows, bytes) = (head.form.name().to_owned(), head.rows, bytes.to_vec());
         Ok(ReadBatch { key, form, rows, bytes, origin: Origin::Tail })

@@ -2,12 +2,13 @@
 
 use super::batches::StageBatches;
 use crate::engine::Pin;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::staged::{BATCH_HEAD_BYTES_MAX, decode_head};
 use crate::ids::{GroupId, ObjectId, PartId, QuarantineId};
 use crate::journal::Payload;
 use crate::manifest::{GroupRow, OutputRow, PartRow, QuarantineRow, Reading, Row, Snapshot};
 use crate::staging::converting::{OutputView, outputs_of};
+use crate::staging::taking_in::check_head;
 use crate::staging::{Key, Stage};
 
 /// What the rows of a stage say at one instant.
@@ -50,7 +51,11 @@ impl Stage {
         pin.narrow();
         let mut tail_rows = 0u64;
         for payload in &tail {
-            tail_rows = tail_rows.saturating_add(rows_of(&pin, payload)?);
+            tail_rows = tail_rows.saturating_add(match rows_of(self, &pin, payload) {
+                // P6: it is told in its place, and the others count.
+                Err(e) if e.kind() == ErrorKind::Damage => 0,
+                rows => rows?,
+            });
         }
         Ok(StageView { stage: self.clone(), pin, rows, tail, tail_rows })
     }
@@ -89,15 +94,18 @@ fn keep<R: Row>(pin: &Pin, snapshot: &Snapshot, row: &R) -> Result<()> {
 }
 
 /// The rows of an unsealed batch.
-fn rows_of(pin: &Pin, payload: &Payload) -> Result<u64> {
-    let head = match payload {
-        Payload::Inline(bytes) => decode_head(bytes)?.0.rows,
+fn rows_of(stage: &Stage, pin: &Pin, payload: &Payload) -> Result<u64> {
+    let beginning;
+    let bytes = match payload {
+        Payload::Inline(bytes) => &bytes[..],
         Payload::Object { .. } => {
-            let beginning = pin.payload_beginning(payload, BATCH_HEAD_BYTES_MAX as u64)?;
-            decode_head(&beginning)?.0.rows
+            beginning = pin.payload_beginning(payload, BATCH_HEAD_BYTES_MAX as u64)?;
+            &beginning
         }
     };
-    Ok(head)
+    let (head, _) = decode_head(bytes)?;
+    check_head(stage, &head)?;
+    Ok(head.rows)
 }
 
 impl StageView {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::aside::RecordAside;
 use super::portion::{Ends, Portion};
 use super::stage::Stage;
 use super::tail::{TailBatch, TailRecord, each_batch};
@@ -24,6 +25,8 @@ pub(super) struct Drafted {
     pub(super) groups: BTreeMap<Vec<u8>, GroupDraft>,
     /// What producers sent, by name.
     pub(super) producers: BTreeMap<String, Vec<Sent>>,
+    /// Records that are no batch, or do not read.
+    pub(super) unread: Vec<RecordAside>,
 }
 
 /// Batches of one key.
@@ -61,7 +64,7 @@ pub(super) struct Sent {
 impl Drafted {
     /// Whether sealing it would change nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.spare.is_empty()
+        self.groups.is_empty() && self.unread.is_empty() && self.spare.is_empty()
     }
 
     fn take(&mut self, stage: &Stage, from: Taken, batch: &TailBatch<'_>) -> Result<()> {
@@ -158,7 +161,13 @@ impl Stage {
             }
             let upto = behind(tail.len());
             let taken = Taken { stream, first, upto };
-            each_batch(&self.store, stream, &tail, &mut |batch| drafted.take(self, taken, &batch))?;
+            each_batch(self, stream, &tail, &mut |batch| match batch {
+                Ok(batch) => drafted.take(self, taken, &batch),
+                Err(unread) => {
+                    drafted.unread.push(RecordAside::of(self, stream, unread)?);
+                    Ok(())
+                }
+            })?;
             drafted.taken.push(taken);
         }
         Ok(drafted)

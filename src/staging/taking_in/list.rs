@@ -62,7 +62,9 @@ impl Stage {
             }
             let sealed = groups.len();
             for view in &views {
-                each_batch(&self.store, view.stream, &view.tail, &mut |batch| {
+                each_batch(self, view.stream, &view.tail, &mut |batch| {
+                    // A record that does not read has no key; a view tells it.
+                    let Ok(batch) = batch else { return Ok(()) };
                     let (head, len) = (&batch.head, batch.len());
                     if !open.contains_key(head.key) {
                         open.insert(head.key.to_vec(), groups.len());

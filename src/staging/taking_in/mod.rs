@@ -13,6 +13,7 @@
 //! - STG11: an error that no caller waited for is told by `health`, and by the next call.
 
 mod append;
+mod aside;
 mod create;
 mod draft;
 mod flush;
@@ -36,3 +37,4 @@ pub use progress::Progress;
 pub use ready::Ready;
 pub use remove::RemovedStage;
 pub use stage::Stage;
+pub(in crate::staging) use tail::check_head;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::aside::RecordAside;
 use super::draft::{Drafted, GroupDraft, PartDraft};
 use super::flush::Flushed;
 use super::producer::count;
@@ -83,6 +84,9 @@ impl Stage {
                         flushed.detached.extend(self.detach(w, group)?);
                     }
                 }
+                for record in &drafted.unread {
+                    record.put(w, self, &mut objects)?;
+                }
                 let untouched =
                     detach.ready.iter().filter(|(key, _)| !drafted.groups.contains_key(*key));
                 for (_, group) in untouched {
@@ -103,6 +107,9 @@ impl Stage {
             claim.released();
         }
         self.memory.intakes.lock().retain(|intake| !spare.contains(intake));
+        for record in drafted.unread {
+            self.store.tell_health(record.why);
+        }
         Ok(flushed)
     }
 
@@ -124,6 +131,7 @@ impl Stage {
             let context = Arc::clone(&stage);
             contents.push(Content { context, ..Content::new(part.take_content(), referrer) });
         }
+        contents.extend(drafted.unread.iter().filter_map(RecordAside::content));
         Ok(contents)
     }
 

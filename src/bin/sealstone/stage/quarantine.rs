@@ -1,6 +1,6 @@
 //! `sealstone stage quarantine`: what could not be read or converted.
 
-use sealstone::staging::QuarantineId;
+use sealstone::staging::{GroupId, QuarantineId};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,7 +46,11 @@ pub fn retry(args: &RetryArgs, output: &mut Output) -> Result<u8, End> {
     let store = open(output, &args.store, args.shared, args.dry_run)?;
     let stage = store.stage(&args.stage)?;
     let ids: Vec<QuarantineId> = match args.ids.is_empty() {
-        true => stage.quarantine()?.iter().map(|one| one.id).collect(),
+        // A record that came to no group is only exported.
+        true => {
+            let aside = stage.quarantine()?.into_iter();
+            aside.filter(|one| one.group != GroupId(0)).map(|one| one.id).collect()
+        }
         false => args.ids.iter().map(|id| QuarantineId(*id)).collect(),
     };
     let mut groups = Vec::new();
