@@ -56,14 +56,7 @@ impl Stage {
                 let mut objects = objects.iter().copied();
                 let mut flushed = Flushed::default();
                 for (key, draft) in &drafted.groups {
-                    let open = self.open_group(w, key)?;
-                    let (group, row, is_new) = match is_full(&open.1, draft) {
-                        false => open,
-                        true => {
-                            flushed.detached.extend(self.detach(w, open.0)?);
-                            self.open_group(w, key)?
-                        }
-                    };
+                    let (group, row, is_new) = self.group_for(w, key, draft, &mut flushed)?;
                     let row = GroupRow {
                         rows: row.rows.saturating_add(draft.rows),
                         batches: row.batches + draft.batches,
@@ -84,9 +77,8 @@ impl Stage {
                         flushed.detached.extend(self.detach(w, group)?);
                     }
                 }
-                for record in &drafted.unread {
-                    record.put(w, self, &mut objects)?;
-                }
+                let mut unread = drafted.unread.iter();
+                unread.try_for_each(|record| record.put(w, self, &mut objects))?;
                 let untouched =
                     detach.ready.iter().filter(|(key, _)| !drafted.groups.contains_key(*key));
                 for (_, group) in untouched {
@@ -107,9 +99,7 @@ impl Stage {
             claim.released();
         }
         self.memory.intakes.lock().retain(|intake| !spare.contains(intake));
-        for record in drafted.unread {
-            self.store.tell_health(record.why);
-        }
+        drafted.unread.into_iter().for_each(|record| self.store.tell_health(record.why));
         Ok(flushed)
     }
 
@@ -133,6 +123,22 @@ impl Stage {
         }
         contents.extend(drafted.unread.iter().filter_map(RecordAside::content));
         Ok(contents)
+    }
+
+    /// The group that `draft` comes to: where the open one is full it is detached, and another begins.
+    fn group_for(
+        &self,
+        w: &mut Write,
+        key: &[u8],
+        draft: &GroupDraft,
+        flushed: &mut Flushed,
+    ) -> Result<(GroupId, GroupRow, bool)> {
+        let open = self.open_group(w, key)?;
+        if !is_full(&open.1, draft) {
+            return Ok(open);
+        }
+        flushed.detached.extend(self.detach(w, open.0)?);
+        self.open_group(w, key)
     }
 
     /// The open group of `key`, or a new one; whether it is new.
