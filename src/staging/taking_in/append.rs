@@ -27,15 +27,17 @@ pub struct Appended {
 
 impl Stage {
     /// Takes `batch` under `key`. With `produced` a batch that comes again is taken once, and how far the
-    /// producer got is known after a restart. Blocks while the queue is full.
+    /// producer got is known after a restart. Blocks while the queue is full, and while twice
+    /// `stage_unsealed_bytes` is unsealed, until that is sealed.
     ///
     /// # Errors
-    /// Each leaves everything as it was: `Invalid` for a key of another shape, a batch without rows and a
-    /// blank producer; `Conflict` for a number that another batch of the producer had, that was passed
-    /// over, or that is older than the last 256, and for a producer that another process appends for;
-    /// `LimitExceeded` for a key, a position or a batch that is too long, and for more than 2^32 rows in
-    /// one; `NotFound` once the stage was
-    /// removed; `DiskFull`. What went wrong before and was told nobody.
+    /// Each leaves everything as it was: `Invalid` for a key of another shape, a batch without rows, a
+    /// blank producer and number `u64::MAX`; `Conflict` for a number that another batch of the producer
+    /// had, that was passed over, or that is older than the last 256, and for a producer that another
+    /// process appends for;
+    /// `LimitExceeded` for a key, a producer's name, a position or a batch that is too long, and for more
+    /// than 2^32 rows in one; `NotFound` once the stage was removed; `DiskFull`; what sealing failed with,
+    /// once so much is unsealed. What went wrong before and was told nobody.
     ///
     /// # Durability
     /// None (*Accepted*). [`Ticket::wait`], or [`Stage::barrier`], gives more.
@@ -49,6 +51,10 @@ impl Stage {
             let cause = format!("a batch of {} rows; it has at most {ROWS_MAX}", batch.rows());
             return Err(Error::new(ErrorKind::LimitExceeded, "append", self.place(), cause));
         }
+        if let Some(produced) = produced {
+            produced.check(&self.place())?;
+        }
+        self.make_room()?;
         let key = key.to_bytes();
         let appended = match produced {
             None => self.take(&key, &batch, None).map(|ticket| (ticket, false)),
@@ -62,16 +68,13 @@ impl Stage {
     /// Takes a batch of a producer, unless it came before.
     fn take_once(&self, key: &[u8], batch: &Batch, produced: &Produced) -> Result<(Ticket, bool)> {
         let name = produced.producer.as_str();
-        if name.trim().is_empty() {
-            return Err(Error::invalid("append", self.place(), "its producer's name is blank"));
-        }
         let mark = ProducerMark {
             name,
             sequence: produced.sequence,
             position: &produced.position,
             fingerprint: fingerprint(key, batch.form(), batch.rows(), batch.bytes()),
         };
-        let slot = self.memory.slot(name);
+        let slot = self.slot(name);
         let mut held = slot.lock();
         let producer = match &mut *held {
             Some(producer) => producer,
@@ -107,21 +110,6 @@ impl Stage {
                 }
                 taken => return taken,
             }
-        }
-    }
-
-    /// Seals once too much is unsealed, unless somebody is at it. STG11: what goes wrong is told by health
-    /// and by the next call, for the batch was taken.
-    fn seal_when_due(&self) {
-        let Some(intake) = self.memory.intakes.lock().first().copied() else { return };
-        let limit = self.store.limits().stage_unsealed_bytes;
-        if self.store.unsealed_bytes(intake).is_ok_and(|bytes| bytes < limit) {
-            return;
-        }
-        let Some(_one) = self.memory.sealing.try_lock() else { return };
-        if let Err(e) = self.seal_now() {
-            self.store.tell_health(e.clone());
-            self.memory.keep_trouble(e);
         }
     }
 

@@ -41,7 +41,7 @@ impl Store {
     /// Opens the stage called `name`.
     ///
     /// # Errors
-    /// `NotFound`; `Damage`.
+    /// `NotFound`; `Invalid` inside a ready rule of the stage; `Damage`.
     pub fn stage(&self, name: &str) -> Result<Stage> {
         match self.snapshot()?.get::<StageRow>(&name.to_owned())? {
             Some(row) => self.stage_of(name, &row),

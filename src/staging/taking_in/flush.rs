@@ -40,14 +40,14 @@ impl Flushed {
 impl Stage {
     /// Seals what is staged here, and detaches the groups that are `ready`: what comes later of their keys
     /// begins another group. A rule is asked about each open group before any is detached; what it says
-    /// holds for the batches that were there then. It may look at the stage, and may not flush, seal or
-    /// remove it. Where nothing is staged nothing is made.
+    /// holds for the batches that were there then. It may look at the stage; there it is refused to
+    /// flush, seal, open or remove it, and it may not wait for another thread that does. Where nothing is staged nothing is made.
     ///
     /// What other processes have staged, they seal; what dead ones left is sealed here.
     ///
     /// # Errors
     /// `Conflict` while another process flushes, recovers or removes the stage; `Invalid` for a minute that
-    /// its keys do not have; `CallerPanicked` for a rule that did; `NotFound` once it was removed;
+    /// its keys do not have, and from its own rule; `CallerPanicked` for a rule that did; `NotFound` once it was removed;
     /// `DiskFull`.
     ///
     /// # Durability
@@ -56,7 +56,7 @@ impl Stage {
     pub fn flush(&self, ready: &Ready<'_>) -> Result<Flushed> {
         self.check("flush")?;
         ready.check(self.key_shape())?;
-        let _one = self.memory.sealing.lock();
+        let _one = self.memory.hold("flush")?;
         self.store.release_left()?;
         let claim = match self.has_others()? {
             true => {
@@ -91,7 +91,7 @@ impl Stage {
     /// `stage_unsealed_bytes`.
     pub fn seal(&self) -> Result<Flushed> {
         self.check("seal")?;
-        let _one = self.memory.sealing.lock();
+        let _one = self.memory.hold("seal")?;
         self.seal_now()
     }
 

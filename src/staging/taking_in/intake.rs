@@ -86,10 +86,14 @@ impl Stage {
 
     /// At opening: makes ours what nobody holds, unless another process is at it.
     pub(super) fn recover(&self) -> Result<()> {
-        if self.store.owner().is_none() || !self.has_others()? {
+        if self.store.owner().is_none() {
             return Ok(());
         }
-        let _one = self.memory.sealing.lock();
+        self.memory.check_not_held("open")?;
+        if !self.has_others()? {
+            return Ok(());
+        }
+        let _one = self.memory.hold("open")?;
         if !self.store.is_shared() {
             return self.adopt().map(drop);
         }

@@ -1,18 +1,14 @@
 //! What an opening keeps of a stage in memory, for all of its handles.
 
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::producer::Producer;
-use crate::error::Error;
+use super::due::Pause;
+use super::slots::Slots;
+use super::stage::place;
+use crate::error::{Error, Result};
 use crate::ids::{StageId, StreamId};
 use crate::staging::describing::KeyShape;
-
-/// A producer, once it is known how far it got; held while a batch of it is taken, so that its numbers
-/// come in their order.
-pub(super) type Slot = Arc<Mutex<Option<Producer>>>;
 
 /// What all handles of a stage in one opening share.
 #[derive(Debug)]
@@ -20,11 +16,13 @@ pub(in crate::staging) struct Memory {
     pub(in crate::staging) id: StageId,
     pub(in crate::staging) name: String,
     pub(in crate::staging) shape: KeyShape,
-    /// Held by who seals, recovers or removes: one at a time.
-    pub(super) sealing: Mutex<()>,
+    /// Held by who seals, recovers or removes: one at a time. It knows its thread, and is never held twice.
+    sealing: ReentrantMutex<()>,
+    /// Sealing failed, and is let be for a while.
+    pub(super) pause: Mutex<Pause>,
     /// The intakes that are ours. Batches go to the first.
     pub(super) intakes: Mutex<Vec<StreamId>>,
-    producers: Mutex<BTreeMap<String, Slot>>,
+    pub(super) slots: Mutex<Slots>,
     trouble: Mutex<Option<Error>>,
     is_removed: AtomicBool,
 }
@@ -35,21 +33,40 @@ impl Memory {
             id,
             name: name.to_owned(),
             shape,
-            sealing: Mutex::default(),
+            sealing: ReentrantMutex::default(),
+            pause: Mutex::default(),
             intakes: Mutex::default(),
-            producers: Mutex::default(),
+            slots: Mutex::default(),
             trouble: Mutex::default(),
             is_removed: AtomicBool::new(false),
         }
     }
 
-    /// The place of a producer.
-    pub(super) fn slot(&self, name: &str) -> Slot {
-        let mut producers = self.producers.lock();
-        match producers.get(name) {
-            Some(slot) => Arc::clone(slot),
-            None => Arc::clone(producers.entry(name.to_owned()).or_default()),
+    /// Waits until nobody seals, recovers or removes, and keeps others from it.
+    ///
+    /// # Errors
+    /// `Invalid` inside a rule that a flush of this stage asks: it would wait for itself.
+    pub(super) fn hold(&self, operation: &'static str) -> Result<ReentrantMutexGuard<'_, ()>> {
+        self.check_not_held(operation)?;
+        Ok(self.sealing.lock())
+    }
+
+    /// # Errors
+    /// `Invalid` when this thread holds it.
+    pub(super) fn check_not_held(&self, operation: &'static str) -> Result<()> {
+        if self.sealing.is_owned_by_current_thread() {
+            let cause = "called from its own ready rule; call it once flush has returned";
+            return Err(Error::invalid(operation, place(&self.name), cause));
         }
+        Ok(())
+    }
+
+    /// As [`Memory::hold`], if nobody holds it.
+    pub(super) fn hold_if_free(&self) -> Option<ReentrantMutexGuard<'_, ()>> {
+        if self.sealing.is_owned_by_current_thread() {
+            return None;
+        }
+        self.sealing.try_lock()
     }
 
     /// One more intake is ours.

@@ -16,6 +16,7 @@ mod append;
 mod aside;
 mod create;
 mod draft;
+mod due;
 mod flush;
 mod intake;
 mod list;
@@ -26,6 +27,7 @@ mod progress;
 mod ready;
 mod remove;
 mod seal;
+mod slots;
 mod stage;
 mod tail;
 

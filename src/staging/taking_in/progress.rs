@@ -37,7 +37,10 @@ impl Stage {
     /// `NotFound` once the stage was removed; `Halted`, `Closed`, `Damage`.
     pub fn progress(&self, producer: &str) -> Result<Option<Progress>> {
         self.check("read")?;
-        if let Some(known) = &*self.memory.slot(producer).lock() {
+        let slot = self.memory.slots.lock().known(producer);
+        if let Some(slot) = slot
+            && let Some(known) = &*slot.lock()
+        {
             return Ok(progress_of(producer, &known.row));
         }
         Ok(progress_of(producer, &self.producer_row(producer)?))
@@ -74,7 +77,7 @@ impl Stage {
     /// *Durable* when it returns, batches and release.
     pub fn release_producer(&self, producer: &str) -> Result<()> {
         self.check("release")?;
-        let slot = self.memory.slot(producer);
+        let slot = self.slot(producer);
         let mut held = slot.lock();
         let Some((me, _)) = self.store.owner().filter(|_| self.store.is_shared()) else {
             return Ok(());

@@ -12,7 +12,8 @@ pub enum Ready<'a> {
     All,
     /// Those whose key has an earlier minute than this in the part of this name.
     Before(&'a str, i64),
-    /// Those of which this is true. It is called before any group is detached.
+    /// Those of which this is true. It is called before any group is detached, and
+    /// may look at the stage; what [`Stage::flush`](super::Stage::flush) refuses it, is told there.
     Rule(&'a dyn Fn(&GroupView) -> bool),
 }
 

@@ -31,7 +31,7 @@ impl Store {
     /// under the same name sees nothing of it.
     ///
     /// # Errors
-    /// Each leaves everything as it was: `NotFound`; `Conflict` while a group or an output of it is being
+    /// Each leaves everything as it was: `NotFound`; `Invalid` inside a ready rule of the stage; `Conflict` while a group or an output of it is being
     /// worked on, or handed off, or another process appends to it; `Damage`.
     ///
     /// # Durability
@@ -54,7 +54,7 @@ impl Store {
 
     fn remove_stage_if(&self, name: &str, why: &str, is_converted: bool) -> Result<RemovedStage> {
         let stage = self.stage(name)?;
-        let _one = stage.memory.sealing.lock();
+        let _one = stage.memory.hold("remove")?;
         // What dead owners claimed is free.
         self.take_over()?;
         let claim = stage.claim_itself()?;

@@ -95,6 +95,7 @@ impl Stage {
                 flushed.detached.sort_unstable();
                 Ok(flushed)
             })?;
+        self.memory.pause.lock().end();
         if let Some(claim) = claim {
             claim.released();
         }
