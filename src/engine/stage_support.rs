@@ -21,14 +21,16 @@ pub(super) fn root() -> PathBuf {
 }
 
 pub(super) fn options(disk: &SimDisk, access: WriteAccess) -> Options {
-    let mut limits = Limits::default();
-    limits.sealed_folders = 2;
-    limits.background = false;
-    limits.ballast_bytes = 0;
-    limits.journal_prewrite_bytes = 4 << 10;
-    limits.payload_inline_bytes_max = 1000;
-    limits.object_inline_bytes_max = 64;
-    limits.manifest_cache_bytes = 1 << 20;
+    let limits = Limits {
+        sealed_folders: 2,
+        background: false,
+        ballast_bytes: 0,
+        journal_prewrite_bytes: 4 << 10,
+        payload_inline_bytes_max: 1000,
+        object_inline_bytes_max: 64,
+        manifest_cache_bytes: 1 << 20,
+        ..Limits::default()
+    };
     Store::options().limits(limits).disk(Arc::new(disk.clone())).access(access)
 }
 

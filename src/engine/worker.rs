@@ -463,7 +463,7 @@ mod tests {
         let store = Store::options().limits(limits).create(dir.path().join("s")).unwrap();
         for threads in [1, 4] {
             let mut panics = 0;
-            let work = |at: u64| if at % 2 == 0 { panic!("at {at}") } else { Ok(()) };
+            let work = |at: u64| if at.is_multiple_of(2) { panic!("at {at}") } else { Ok(()) };
             store.at_once(threads, 10, &work, &mut |at, done| {
                 let panicked = done.is_err_and(|e| e.kind() == ErrorKind::CallerPanicked);
                 assert_eq!(panicked, at % 2 == 0);
