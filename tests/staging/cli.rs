@@ -141,7 +141,7 @@ fn stages_from_the_command_line() {
     let groups = held["claims"].as_array().unwrap().iter().filter(|claim| claim["kind"] == "group");
     assert_eq!(groups.count(), 3);
     assert!(ran(&["claims", &store], 0).contains("\tgroup\tprocess "));
-    let converted = plan.convert(&JsonLinesToZstd::default(), &ConvertOptions::default()).unwrap();
+    let converted = plan.convert(&JsonLinesToZstd, &ConvertOptions::default()).unwrap();
     assert!(converted.iter().all(|one| one.made.is_ok()), "{converted:?}");
     drop(stage);
     opened.close().unwrap();

@@ -102,7 +102,7 @@ fn stg9_stg16_a_cut_takes_no_durable_batch() {
                 let last =
                     cursor.notes().last().map(|n| u64::from_le_bytes(n[..].try_into().unwrap()));
                 turn += 1;
-                if turn % 6 == 0 {
+                if turn.is_multiple_of(6) {
                     for image in cursor.images(&mut rng, 1) {
                         images += 1;
                         judge(&image, layout, last.unwrap_or(0));

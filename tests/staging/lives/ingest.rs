@@ -160,7 +160,7 @@ impl Service {
                 self.marks.sent(producer, sequence);
                 last = Some(self.append(&name, producer, sequence));
                 // STG10: a source that is not sure sends it again.
-                if sequence % 31 == 0 {
+                if sequence.is_multiple_of(31) {
                     last = Some(self.append(&name, producer, sequence));
                 }
             }

@@ -67,7 +67,7 @@ impl Source {
 
     /// The minute of a batch: one in five comes late, for the minute before.
     pub fn minute(&self, producer: usize, sequence: u64) -> i64 {
-        let is_late = mix(self.seed ^ sequence ^ (producer as u64) << 48) % 5 == 0;
+        let is_late = mix(self.seed ^ sequence ^ (producer as u64) << 48).is_multiple_of(5);
         let minute = sequence / self.minute;
         (if is_late { minute.saturating_sub(1) } else { minute }) as i64
     }

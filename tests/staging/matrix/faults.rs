@@ -47,7 +47,7 @@ fn strike(layout: Layout, seed: u64, after: u64, kind: FaultKind, forever: bool)
     disk.clear_faults();
     let after = match &first {
         Ok(()) => After::Unnoticed,
-        Err(_) if forever && after % 2 == 0 => After::Reopened,
+        Err(_) if forever && after.is_multiple_of(2) => After::Reopened,
         Err(_) => try_again(&play, &store, &what),
     };
     Some(Struck { play, store, after, what })

@@ -126,8 +126,8 @@ fn rows_once(play: &Play, stage: &Stage, disk: &SimDisk, facts: &Facts) -> Found
         tally.take(&key, &play.source.row(*producer, *n), 1);
     }
     let batches = tally.batches()?;
-    for producer in 0..PRODUCERS {
-        let (has, least) = (batches[producer], facts.acknowledged[producer]);
+    for (producer, &has) in batches.iter().enumerate().take(PRODUCERS) {
+        let least = facts.acknowledged[producer];
         holds((least..=facts.sent[producer]).contains(&has), || {
             format!("producer {producer}: {has} batches, {least} acknowledged, {:?}", facts.sent)
         })?;

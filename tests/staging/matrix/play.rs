@@ -145,7 +145,7 @@ impl Play {
 
     /// One batch. One in three is so large that its record is sealed before the frame that names it.
     pub fn append_one(&self, stage: &Stage, producer: usize, sequence: u64) -> Result<Appended> {
-        let position = vec![sequence as u8; if sequence % 3 == 0 { 700 } else { 8 }];
+        let position = vec![sequence as u8; if sequence.is_multiple_of(3) { 700 } else { 8 }];
         let produced = Produced::new(source::name(producer), sequence).at(position);
         let batch = Batch::opaque(self.source.batch(producer, sequence), self.source.rows);
         stage.append(&self.source.key(producer, sequence), batch, Some(&produced))
