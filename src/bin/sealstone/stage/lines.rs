@@ -54,12 +54,14 @@ impl Lines {
         let source = if path == Path::new("-") {
             Source::Stdin(read_stdin().map_err(|e| failed("standard input", e))?)
         } else {
-            if path.exists() && !path.is_file() {
+            let file = RealDisk::new().open(path, Access::Read);
+            let is_special =
+                |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory);
+            if file.as_ref().is_err_and(|e| is_special(e.kind())) {
                 let cause =
                     "it is no regular file; give - for a pipe, and lead it to standard input";
                 return Err(Error::new(ErrorKind::Input, "append", path.display(), cause));
             }
-            let file = RealDisk::new().open(path, Access::Read);
             Source::File { file: file.map_err(|e| failed(path.display(), e))?, at: 0 }
         };
         let line_bytes_max = usize::try_from(line_bytes_max).unwrap_or(usize::MAX);
