@@ -10,12 +10,15 @@ use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Fields, Schema, SchemaRef};
 
+use super::steps::{check_plain, check_values};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The bytes of `batch`. A slice of a batch gives the bytes of its own rows only.
 ///
 /// # Errors
 /// `Invalid` for a batch that has no column, that has two of one name, or that IPC has no form for.
+/// `LimitExceeded` for one whose rows its bytes do not justify: columns that hold nothing, or dictionaries
+/// and views whose values are far longer than they are.
 pub fn batch_to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     let refused = |cause: String| Error::invalid("append", "an Arrow batch", cause);
     if batch.num_columns() == 0 {
@@ -24,8 +27,14 @@ pub fn batch_to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     if let Some(name) = twice(batch.schema().fields()) {
         return Err(refused(format!("column {name} is there twice: rename one")));
     }
-    let bytes = written(batch.schema_ref(), Some(batch));
-    bytes.map_err(|e| refused("it has no form in IPC".to_owned()).with_source(e))
+    let bytes = written(batch.schema_ref(), Some(batch))
+        .map_err(|e| refused("it has no form in IPC".to_owned()).with_source(e))?;
+    check_plain(batch, bytes.len())?;
+    if check_values(batch, bytes.len()).is_err() {
+        // A slice keeps what it was cut from; its bytes do not.
+        batches_from_bytes(bytes.clone(), batch.num_rows() as u64)?;
+    }
+    Ok(bytes)
 }
 
 /// The name that two of `fields` share, also within one of them.
@@ -88,12 +97,18 @@ fn head(bytes: &[u8]) -> &[u8] {
 /// The batches in `bytes`, with `rows` rows together. Values lie where they lay, where they are aligned.
 ///
 /// # Errors
-/// `Damage` for bytes that are no batches, or batches of other rows.
+/// `Damage` for bytes that are no batches, or batches of other rows; `LimitExceeded` for rows that so many
+/// bytes do not justify.
 pub fn batches_from_bytes(bytes: Vec<u8>, rows: u64) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let len = bytes.len();
     let (schema, batches) = read(bytes, What::Batches)?;
     let found = batches.iter().map(|batch| batch.num_rows() as u64).fold(0, u64::saturating_add);
     if found != rows {
         return Err(damaged(format!("it holds {found} rows, and {rows} were accepted")));
+    }
+    for batch in &batches {
+        check_values(batch, len)?;
+        check_plain(batch, len)?;
     }
     Ok((schema, batches))
 }

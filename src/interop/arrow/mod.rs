@@ -3,7 +3,7 @@
 //! ```text
 //!   RecordBatch ──▶ ipc (a stream of one batch) ──▶ bytes of a batch
 //!   JSON lines ──▶ json_columns (one column for each key, widened as values come) ──▶ RecordBatch
-//!                         │ union (schemas)   widen (a batch to that union)
+//!                         │ union (schemas)   steps (some rows at a time), widen (to that union)
 //!                         ▼
 //!   RecordBatch ──▶ parquet_write ──▶ bytes ──▶ parquet_read ──▶ RecordBatch
 //! ```
@@ -11,6 +11,7 @@
 //! - A column is widened only where no value changes; types that have no union are an error that names
 //!   the column and both types.
 //! - Equal batches give equal bytes; memory follows the row group, never the length of the input.
+//! - P9: values are built only where bytes justify them: what shares values, or has none, is summed up first.
 //! - Bytes that were read are not trusted: what is no Arrow or Parquet is an error, whatever it is.
 
 mod ipc;
@@ -20,6 +21,7 @@ mod json_columns;
 mod parquet_read;
 #[cfg(feature = "parquet")]
 mod parquet_write;
+mod steps;
 mod union;
 mod widen;
 
@@ -33,5 +35,5 @@ pub use json_columns::JsonColumns;
 pub use parquet_read::ParquetReader;
 #[cfg(feature = "parquet")]
 pub use parquet_write::ParquetWriter;
+pub use steps::widen_in_steps;
 pub use union::union;
-pub use widen::widen;

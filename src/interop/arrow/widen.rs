@@ -15,6 +15,7 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Fields, SchemaRef};
 
+use super::steps::within;
 use super::union::path;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -88,7 +89,9 @@ fn array(from: &ArrayRef, to: &DataType, place: &str) -> Result<ArrayRef> {
         }
         (List(_), List(item)) => {
             let (_, offsets, values, nulls) = from.as_list::<i32>().clone().into_parts();
+            let values = within(&offsets, &values);
             let values = array(&values, item.data_type(), &path(place, item.name()))?;
+            let offsets = OffsetBuffer::from_lengths(offsets.lengths());
             ListArray::try_new(item.clone(), offsets, values, nulls)
                 .map(shared)
                 .map_err(|e| mismatch(place, "it does not fit").with_source(e))
@@ -100,15 +103,17 @@ fn array(from: &ArrayRef, to: &DataType, place: &str) -> Result<ArrayRef> {
 
 fn large_list(from: &ArrayRef, item: &arrow_schema::FieldRef, place: &str) -> Result<ArrayRef> {
     let (offsets, values, nulls) = match from.as_list_opt::<i64>() {
-        Some(list) => (list.offsets().clone(), list.values(), list.nulls()),
+        Some(list) => {
+            let offsets = OffsetBuffer::from_lengths(list.offsets().lengths());
+            (offsets, within(list.offsets(), list.values()), list.nulls())
+        }
         None => {
             let list = from.as_list::<i32>();
-            let offsets =
-                list.offsets().iter().map(|offset| i64::from(*offset)).collect::<Vec<_>>();
-            (OffsetBuffer::new(offsets.into()), list.values(), list.nulls())
+            let offsets = OffsetBuffer::from_lengths(list.offsets().lengths());
+            (offsets, within(list.offsets(), list.values()), list.nulls())
         }
     };
-    let values = array(values, item.data_type(), &path(place, item.name()))?;
+    let values = array(&values, item.data_type(), &path(place, item.name()))?;
     LargeListArray::try_new(item.clone(), offsets, values, nulls.cloned())
         .map(shared)
         .map_err(|e| mismatch(place, "it does not fit").with_source(e))

@@ -34,7 +34,9 @@ impl Batch {
     /// A batch of Arrow: its schema and its columns, as an IPC stream.
     ///
     /// # Errors
-    /// `Invalid` for one that has no column, that has two of one name, or that IPC has no form for.
+    /// `Invalid` for one that has no column, that has two of one name, or that IPC has no form for;
+    /// `LimitExceeded` for one whose rows its bytes do not justify: of columns that hold nothing, or of a
+    /// dictionary whose values would fill memory if each row had its own.
     #[cfg(feature = "arrow")]
     pub fn arrow(batch: &arrow::RecordBatch) -> Result<Self> {
         let rows = batch.num_rows() as u64;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::interop::arrow::{
-    ParquetReader, ParquetWriter, RecordBatch, Schema, schema_from_bytes, schema_to_bytes, union,
-    widen,
+    ParquetReader, ParquetWriter, RecordBatch, Schema, SchemaRef, schema_from_bytes,
+    schema_to_bytes, union, widen_in_steps,
 };
 use crate::staging::converting::{OutputReader, OutputView, OutputWriter};
 
@@ -55,7 +55,7 @@ pub(super) fn merge(
         let mut fetch = |range| output.read_range(range);
         let mut reader = ParquetReader::open(output.len(), &mut fetch)?;
         while let Some(batch) = reader.next_batch(&mut fetch)? {
-            push(&mut writer, &widen(&batch, &all)?, out)?;
+            push(&mut writer, &batch, &all, out)?;
             rows += batch.num_rows() as u64;
         }
     }
@@ -63,11 +63,13 @@ pub(super) fn merge(
     Ok(rows)
 }
 
-/// Writes a batch.
+/// Writes a batch as one of `schema`, which is the writer's, step by step.
 pub(super) fn push(
     writer: &mut ParquetWriter,
     batch: &RecordBatch,
+    schema: &SchemaRef,
     out: &mut OutputWriter<'_>,
 ) -> Result<()> {
-    writer.push(batch, &mut |bytes| out.put(bytes))
+    let mut step = |batch: &_| writer.push(batch, &mut |bytes| out.put(bytes));
+    widen_in_steps(batch, schema, &mut step)
 }

@@ -7,7 +7,7 @@ use super::lines::rows_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::Form;
 use crate::interop::arrow::{
-    JsonColumns, RecordBatch, Schema, SchemaRef, batches_from_bytes, schema_of_batch, union, widen,
+    JsonColumns, RecordBatch, Schema, SchemaRef, batches_from_bytes, schema_of_batch, union,
 };
 use crate::staging::describing::Batch;
 
@@ -115,33 +115,28 @@ impl Rows {
     pub(super) fn read_again(
         &mut self,
         batch: Batch,
-        schema: &SchemaRef,
         each: &mut dyn FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         if batch.form() == Form::Arrow {
-            self.rest(schema, each)?;
+            self.rest(each)?;
             let rows = batch.rows();
             let (_, batches) = batches_from_bytes(batch.into_bytes(), rows)?;
-            return batches.iter().try_for_each(|batch| each(&widen(batch, schema)?));
+            return batches.iter().try_for_each(each);
         }
         for line in rows_of(batch.bytes()) {
             self.json.push(line)?;
             if self.json.bytes() > STEP_BYTES {
-                self.rest(schema, each)?;
+                self.rest(each)?;
             }
         }
         Ok(())
     }
 
     /// Gives what was held back.
-    pub(super) fn rest(
-        &mut self,
-        schema: &SchemaRef,
-        each: &mut dyn FnMut(&RecordBatch) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn rest(&mut self, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         match self.json.rows() {
             0 => Ok(()),
-            _ => each(&widen(&self.json.take()?, schema)?),
+            _ => each(&self.json.take()?),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::parquet_outputs;
 use super::rows::Rows;
 use crate::error::Result;
-use crate::interop::arrow::{ParquetWriter, widen};
+use crate::interop::arrow::{ParquetWriter, RecordBatch};
 use crate::staging::converting::{
     Converter, Input, Merger, OutputReader, OutputView, OutputWriter,
 };
@@ -56,19 +56,18 @@ impl Converter for ToParquet {
         let schema = rows.schema()?;
         let mut writer = ParquetWriter::new(schema.clone())?;
         let mut written = 0;
-        let mut push = |batch: &_| {
-            let batch = widen(batch, &schema)?;
+        let mut push = |batch: &RecordBatch| {
             written += batch.num_rows() as u64;
-            parquet_outputs::push(&mut writer, &batch, out)
+            parquet_outputs::push(&mut writer, batch, &schema, out)
         };
         match rows.take_kept()? {
             Some(kept) => kept.iter().try_for_each(push)?,
             None => {
                 input.start_over();
                 for batch in input {
-                    rows.read_again(batch?, &schema, &mut push)?;
+                    rows.read_again(batch?, &mut push)?;
                 }
-                rows.rest(&schema, &mut push)?;
+                rows.rest(&mut push)?;
             }
         }
         writer.finish(&mut |bytes| out.put(bytes))?;
