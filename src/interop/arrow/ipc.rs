@@ -11,6 +11,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Fields, Schema, SchemaRef};
 
 use super::steps::{check_plain, check_values};
+use super::union::check_width;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The bytes of `batch`. A slice of a batch gives the bytes of its own rows only.
@@ -18,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// `Invalid` for a batch that has no column, that has two of one name, or that IPC has no form for.
 /// `LimitExceeded` for one whose rows its bytes do not justify: columns that hold nothing, or dictionaries
-/// and views whose values are far longer than they are.
+/// and views whose values are far longer than they are; and for more than 10,000 columns together.
 pub fn batch_to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     let refused = |cause: String| Error::invalid("append", "an Arrow batch", cause);
     if batch.num_columns() == 0 {
@@ -27,6 +28,7 @@ pub fn batch_to_bytes(batch: &RecordBatch) -> Result<Vec<u8>> {
     if let Some(name) = twice(batch.schema().fields()) {
         return Err(refused(format!("column {name} is there twice: rename one")));
     }
+    check_width(batch.schema_ref().fields())?;
     let bytes = written(batch.schema_ref(), Some(batch))
         .map_err(|e| refused("it has no form in IPC".to_owned()).with_source(e))?;
     check_plain(batch, bytes.len())?;

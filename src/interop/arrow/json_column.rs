@@ -11,11 +11,9 @@ use arrow_array::{
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 
-use super::union::WIDE_INTEGER;
+use super::union::{COLUMNS_MAX, WIDE_INTEGER, too_wide};
 use super::widen::float_of;
-
-/// The most columns of one object.
-pub(super) const COLUMNS_MAX: usize = 10_000;
+use crate::error::ErrorKind;
 
 /// Values of one key.
 #[derive(Debug)]
@@ -52,7 +50,36 @@ pub(super) struct Object {
 }
 
 /// Why a value does not fit.
-pub(super) type Misfit = String;
+#[derive(Debug)]
+pub(super) struct Misfit {
+    pub(super) kind: ErrorKind,
+    pub(super) cause: String,
+}
+
+impl From<String> for Misfit {
+    fn from(cause: String) -> Self {
+        Self { kind: ErrorKind::TypeMismatch, cause }
+    }
+}
+
+/// How many columns there are together: keys of objects, and items of lists.
+#[derive(Debug, Default)]
+pub(super) struct Width(usize);
+
+impl Width {
+    pub(super) fn columns(&self) -> usize {
+        self.0
+    }
+
+    /// One column more.
+    fn one(&mut self) -> Result<(), Misfit> {
+        if self.0 >= COLUMNS_MAX {
+            return Err(Misfit { kind: ErrorKind::LimitExceeded, cause: too_wide() });
+        }
+        self.0 += 1;
+        Ok(())
+    }
+}
 
 impl Column {
     pub(super) fn new() -> Self {
@@ -159,8 +186,9 @@ impl Column {
     }
 
     /// The column of a list's items; [`end_list`](Self::end_list) follows.
-    pub(super) fn begin_list(&mut self) -> Result<&mut Column, Misfit> {
+    pub(super) fn begin_list(&mut self, width: &mut Width) -> Result<&mut Column, Misfit> {
         if let Kind::Nothing = self.kind {
+            width.one()?;
             self.kind = Kind::List(Box::new(Column::new()), vec![0; self.len]);
         }
         match self.kind {
@@ -203,7 +231,7 @@ impl Column {
             Kind::List(..) => "lists",
             Kind::Object(_) => "objects",
         };
-        format!("it is {found}, and there were {before} before")
+        format!("it is {found}, and there were {before} before").into()
     }
 
     pub(super) fn data_type(&self) -> DataType {
@@ -270,15 +298,6 @@ impl Column {
             }
         })
     }
-
-    /// Columns without columns of their own: what a row costs at most, in values.
-    pub(super) fn width(&self) -> usize {
-        match &self.kind {
-            Kind::Object(object) => 1 + object.width(),
-            Kind::List(items, _) => 1 + items.width(),
-            _ => 1,
-        }
-    }
 }
 
 impl Object {
@@ -290,21 +309,24 @@ impl Object {
                 column.pad(before);
                 Ok(column)
             }
-            _ => Err("it is there twice in one object".to_owned()),
+            _ => Err("it is there twice in one object".to_owned().into()),
         }
     }
 
     /// Where the column of `key` is: mostly at `expected`.
-    pub(super) fn find(&mut self, key: &str, expected: usize) -> Result<usize, Misfit> {
+    pub(super) fn find(
+        &mut self,
+        key: &str,
+        expected: usize,
+        width: &mut Width,
+    ) -> Result<usize, Misfit> {
         if self.columns.get(expected).is_some_and(|(known, _)| known == key) {
             return Ok(expected);
         }
         if let Some(at) = self.by_key.get(key) {
             return Ok(*at);
         }
-        if self.columns.len() == COLUMNS_MAX {
-            return Err(format!("an object of {COLUMNS_MAX} columns is the widest"));
-        }
+        width.one()?;
         self.by_key.insert(key.to_owned(), self.columns.len());
         self.columns.push((key.to_owned(), Column::new()));
         Ok(self.columns.len() - 1)
@@ -319,10 +341,6 @@ impl Object {
     pub(super) fn take(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
         let len = std::mem::take(&mut self.len);
         self.columns.iter_mut().map(|(_, column)| column.take(len)).collect()
-    }
-
-    pub(super) fn width(&self) -> usize {
-        self.columns.iter().map(|(_, column)| column.width()).sum()
     }
 }
 
@@ -340,9 +358,10 @@ fn offsets(ends: &mut Vec<i32>) -> OffsetBuffer<i32> {
 }
 
 fn no_float(value: i128) -> Misfit {
-    format!("there are integers and floats, and no float equals {value}")
+    format!("there are integers and floats, and no float equals {value}").into()
 }
 
 fn too_much() -> Misfit {
-    "2 GiB of one column are the most".to_owned()
+    let cause = "2 GiB of one column are the most".to_owned();
+    Misfit { kind: ErrorKind::LimitExceeded, cause }
 }

@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::json_column::{Column, Misfit, Object};
+use super::json_column::{Column, Misfit, Object, Width};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Objects of JSON lines, column by column. A key is a column, null where a line lacks it; an object
@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 pub struct JsonColumns {
     root: Object,
+    width: Width,
     text_bytes: usize,
 }
 
@@ -31,17 +32,19 @@ impl JsonColumns {
     ///
     /// # Errors
     /// `Input` for a line that is no object, or that repeats a key; `TypeMismatch`, naming the column, for a
-    /// value that does not go with those before it. Nothing more can be taken in then.
+    /// value that does not go with those before it; `LimitExceeded` for more than 10,000 columns together,
+    /// those within columns counted, or more than 2 GiB of one. Nothing more can be taken in then.
     pub fn push(&mut self, line: &[u8]) -> Result<()> {
         let mut misfit = None;
         self.root.len += 1;
         self.text_bytes = self.text_bytes.saturating_add(line.len());
         let mut deserializer = serde_json::Deserializer::from_slice(line);
-        let visitor = ObjectVisitor { object: &mut self.root, misfit: &mut misfit };
+        let visitor =
+            ObjectVisitor { object: &mut self.root, width: &mut self.width, misfit: &mut misfit };
         let read = deserializer.deserialize_map(visitor).and_then(|()| deserializer.end());
         read.map_err(|e| match misfit {
-            Some(Found { column, cause }) => {
-                Error::new(ErrorKind::TypeMismatch, "read", format!("column {column}"), cause)
+            Some(Found { column, cause: Misfit { kind, cause } }) => {
+                Error::new(kind, "read", format!("column {column}"), cause)
             }
             None => {
                 let cause = "it is no JSON object: as Parquet only objects can be held";
@@ -57,7 +60,7 @@ impl JsonColumns {
 
     /// About how many bytes they take.
     pub fn bytes(&self) -> usize {
-        let values = self.root.len.saturating_mul(self.root.width());
+        let values = self.root.len.saturating_mul(self.width.columns());
         self.text_bytes.saturating_add(values.saturating_mul(8))
     }
 
@@ -92,6 +95,7 @@ struct Found {
 
 struct ObjectVisitor<'a> {
     object: &'a mut Object,
+    width: &'a mut Width,
     misfit: &'a mut Option<Found>,
 }
 
@@ -104,14 +108,18 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut expected = 0;
-        while let Some(found) =
-            map.next_key_seed(KeySeed { object: &mut *self.object, expected })?
-        {
-            let at = found.map_err(|cause| told(self.misfit, cause))?;
+        loop {
+            let seed = KeySeed { object: &mut *self.object, width: &mut *self.width, expected };
+            let Some(found) = map.next_key_seed(seed)? else { break };
+            let at = found.map_err(|(key, cause)| told_of(self.misfit, key, cause))?;
             let before = self.misfit.is_some();
             let column = self.object.column(at);
             let value = match column {
-                Ok(column) => map.next_value_seed(ValueSeed { column, misfit: &mut *self.misfit }),
+                Ok(column) => map.next_value_seed(ValueSeed {
+                    column,
+                    width: &mut *self.width,
+                    misfit: &mut *self.misfit,
+                }),
                 Err(cause) => Err(told(self.misfit, cause)),
             };
             if let Err(e) = value {
@@ -133,11 +141,12 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
 /// Where the column of a key is.
 struct KeySeed<'a> {
     object: &'a mut Object,
+    width: &'a mut Width,
     expected: usize,
 }
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
-    type Value = Result<usize, Misfit>;
+    type Value = Result<usize, (String, Misfit)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -145,19 +154,21 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
 }
 
 impl Visitor<'_> for KeySeed<'_> {
-    type Value = Result<usize, Misfit>;
+    type Value = Result<usize, (String, Misfit)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.object.find(key, self.expected))
+        let found = self.object.find(key, self.expected, self.width);
+        Ok(found.map_err(|cause| (key.to_owned(), cause)))
     }
 }
 
 struct ValueSeed<'a> {
     column: &'a mut Column,
+    width: &'a mut Width,
     misfit: &'a mut Option<Found>,
 }
 
@@ -170,7 +181,11 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
 }
 
 fn told<E: serde::de::Error>(misfit: &mut Option<Found>, cause: Misfit) -> E {
-    *misfit = Some(Found { column: String::new(), cause });
+    told_of(misfit, String::new(), cause)
+}
+
+fn told_of<E: serde::de::Error>(misfit: &mut Option<Found>, column: String, cause: Misfit) -> E {
+    *misfit = Some(Found { column, cause });
     E::custom("a value does not fit")
 }
 
@@ -207,10 +222,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let misfit = self.misfit;
-        let column = self.column.begin_list().map_err(|cause| told(misfit, cause))?;
+        let (misfit, width) = (self.misfit, self.width);
+        let column = self.column.begin_list(width).map_err(|cause| told(misfit, cause))?;
         while items
-            .next_element_seed(ValueSeed { column: &mut *column, misfit: &mut *misfit })?
+            .next_element_seed(ValueSeed {
+                column: &mut *column,
+                width: &mut *width,
+                misfit: &mut *misfit,
+            })?
             .is_some()
         {}
         self.column.end_list().map_err(|cause| told(misfit, cause))
@@ -218,7 +237,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
         let object = self.column.begin_object().map_err(|cause| told(self.misfit, cause))?;
-        ObjectVisitor { object, misfit: self.misfit }.visit_map(map)
+        ObjectVisitor { object, width: self.width, misfit: self.misfit }.visit_map(map)
     }
 }
 
@@ -313,6 +332,24 @@ mod tests {
         );
         let error = columns(&[r#"{"a":1}"#, r#"{"a":[1]}"#]).unwrap_err();
         assert!(error.to_string().contains("column a: it is a list"), "{error}");
+    }
+
+    /// Are columns counted together, however deep, with the one beyond named; and does a line without any
+    /// cost no more than the columns' nulls?
+    #[test]
+    fn columns_are_bounded_together() {
+        let keys = |from: usize, count| {
+            let keys: Vec<_> = (from..from + count).map(|n| format!("\"{n}\":0")).collect();
+            keys.join(",")
+        };
+        let full = format!("{{\"a\":{{{}}},\"b\":[{{{}}}]}}", keys(0, 4_000), keys(0, 5_997));
+        let mut read = columns(&[&full]).unwrap();
+        assert_eq!(read.bytes(), full.len() + 10_000 * 8);
+        let refused = read.push(br#"{"b":[{"more":1}]}"#).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
+        assert!(refused.to_string().contains("column b.more"), "{refused}");
+        let lists = format!("{{{}}}", keys(0, 9_999) + ",\"l\":[[1]]");
+        assert_eq!(columns(&[&lists]).unwrap_err().kind(), ErrorKind::LimitExceeded);
     }
 
     /// Is each line that is no object an error?

@@ -9,6 +9,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::union::check_width;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A row group ends at about so many encoded bytes.
@@ -25,12 +26,14 @@ impl ParquetWriter {
     /// A file of batches of `schema`.
     ///
     /// # Errors
-    /// `Unsupported` for a schema that has no column, or one of a type that Parquet has no form for.
+    /// `Unsupported` for a schema that has no column, or one of a type that Parquet has no form for;
+    /// `LimitExceeded` for one of more than 10,000 columns together: each takes memory of its own.
     pub fn new(schema: SchemaRef) -> Result<Self> {
         if schema.fields().is_empty() {
             let cause = "its rows have no column, and Parquet holds columns only";
             return Err(Error::new(ErrorKind::Unsupported, "write", "Parquet", cause));
         }
+        check_width(schema.fields())?;
         let level = ZstdLevel::try_new(LEVEL).map_err(refused)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))

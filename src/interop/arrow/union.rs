@@ -23,13 +23,65 @@ use crate::error::{Error, ErrorKind, Result};
 /// Digits that both int64 and uint64 fit in.
 pub(super) const WIDE_INTEGER: DataType = DataType::Decimal128(20, 0);
 
+/// The most columns of a schema, those within columns counted.
+pub(super) const COLUMNS_MAX: usize = 10_000;
+
+/// Looks whether `fields` are no more columns than a schema may have.
+///
+/// # Errors
+/// `LimitExceeded` that names the first column beyond.
+pub(super) fn check_width(fields: &Fields) -> Result<()> {
+    let mut left = COLUMNS_MAX;
+    match beyond(fields.iter(), &mut left, "") {
+        None => Ok(()),
+        Some(column) => {
+            let place = format!("column {column}");
+            Err(Error::new(ErrorKind::LimitExceeded, "count", place, too_wide()))
+        }
+    }
+}
+
+/// The column that is one more than `left`.
+fn beyond<'a>(
+    fields: impl Iterator<Item = &'a FieldRef>,
+    left: &mut usize,
+    within: &str,
+) -> Option<String> {
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
+    for field in fields {
+        let place = path(within, field.name());
+        let Some(less) = left.checked_sub(1) else { return Some(place) };
+        *left = less;
+        let found = match field.data_type() {
+            Struct(inner) => beyond(inner.iter(), left, &place),
+            List(item)
+            | LargeList(item)
+            | FixedSizeList(item, _)
+            | ListView(item)
+            | LargeListView(item)
+            | Map(item, _) => beyond(std::iter::once(item), left, &place),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+pub(super) fn too_wide() -> String {
+    format!("{COLUMNS_MAX} columns together are the most, those within columns counted")
+}
+
 /// The union of `one` and `other`: columns of `one` first, in its order, then those that only `other`
 /// has. What both say beside the columns is kept, where they do not contradict one another.
 ///
 /// # Errors
-/// `TypeMismatch` that names the column and both types, where they have no union.
+/// `TypeMismatch` that names the column and both types, where they have no union; `LimitExceeded` that names
+/// the column where they have more than 10,000 together, those within columns counted.
 pub fn union(one: &Schema, other: &Schema) -> Result<Schema> {
     let fields = union_of_fields(one.fields(), other.fields(), "")?;
+    check_width(&fields)?;
     Ok(Schema::new_with_metadata(fields, agreed(one.metadata(), other.metadata())))
 }
 
@@ -225,6 +277,25 @@ mod tests {
             assert_eq!(united(one.clone(), other.clone()), both, "{one} and {other}");
             assert_eq!(united(other.clone(), one.clone()), both, "{other} and {one}");
         }
+    }
+
+    /// Are columns counted together, however deep, and is the first beyond named?
+    #[test]
+    fn columns_are_bounded_together() {
+        let names = |prefix: &str, count| -> Schema {
+            let field = |n| Field::new(format!("{prefix}{n}"), Int8, true);
+            Schema::new((0..count).map(field).collect::<Vec<_>>())
+        };
+        assert!(union(&names("a", 5_000), &names("b", 5_000)).is_ok());
+        let refused = union(&names("a", 5_000), &names("b", 5_001)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
+        assert!(refused.to_string().contains("column b5000"), "{refused}");
+        let within = Struct(names("c", 4_000).fields().clone());
+        let list = List(Arc::new(Field::new_list_field(within.clone(), true)));
+        let deep = schema(&[("x", within.clone()), ("y", list), ("z", within)]);
+        let refused = union(&Schema::empty(), &deep).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
+        assert!(refused.to_string().contains("column z.c"), "{refused}");
     }
 
     /// STG28: does a conflict name the column, however deep it lies, and both types?
