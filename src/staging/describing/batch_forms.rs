@@ -14,7 +14,9 @@ impl Batch {
     /// JSON lines: each line that is not blank is one JSON value, and one row.
     ///
     /// # Errors
-    /// `Input` for a line that is no JSON value, by its number.
+    /// `Input`, by the number of the line, for one that is no JSON value or that no converter could read: a
+    /// number that no float64 comes near to, half of a surrogate pair, a key twice in one object, more than
+    /// 128 levels.
     pub fn json_lines(text: impl Into<Vec<u8>>) -> Result<Self> {
         let text = text.into();
         let mut rows = 0;
@@ -22,7 +24,7 @@ impl Batch {
             let line = line.trim_ascii();
             if !line.is_empty() {
                 check_json(line).map_err(|e| {
-                    let cause = format!("line {} is no JSON value", at + 1);
+                    let cause = format!("line {} is no JSON value that can be read", at + 1);
                     Error::new(ErrorKind::Input, "append", "JSON lines", cause).with_source(e)
                 })?;
                 rows += 1;
@@ -54,7 +56,14 @@ mod tests {
         let batch = Batch::json_lines("{\"a\":1}\r\n\n [1, \"x\"]\n7").unwrap();
         assert_eq!((batch.form(), batch.rows()), (Form::JsonLines, 3));
         assert_eq!(rows_of(batch.bytes()).count(), 3);
-        for bad in ["{\"a\":1}\n{\"a\"", "1\n2 3", "1\n\u{1}", "1\nnul"] {
+        for bad in [
+            "{\"a\":1}\n{\"a\"",
+            "1\n2 3",
+            "1\n\u{1}",
+            "1\nnul",
+            "1\n1e999",
+            "1\n{\"a\":1,\"a\":2}",
+        ] {
             let error = Batch::json_lines(bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Input);
             assert!(error.to_string().contains("line 2"), "{error}");
