@@ -185,6 +185,39 @@ fn stages_from_the_command_line() {
     ran(&["stage", "append", &store], 2);
 }
 
+/// Are groups converted to compressed lines and published, each line once, with what a dry run says it would;
+/// and is nothing done where nothing is left, or where no form is given?
+#[test]
+fn stage_convert_writes_json_lines() {
+    let home = Home::new();
+    let (store, out) = (home.text("s.stone"), home.text("out"));
+    let file = home.file("in.jsonl", &input(0..60));
+    json(&["stage", "append", &store, "logs", &file, "--key", "host,at:minute"], 0);
+    json(&["stage", "flush", &store, "logs", "--all"], 0);
+    let convert = ["stage", "convert", &store, "logs", "--jsonl"];
+    let would = ran(&[&convert[..], &["-n"]].concat(), 0);
+    assert_eq!(would.lines().filter(|line| line.ends_with("\t10 rows")).count(), 6, "{would}");
+    let some = json(&[&convert[..], &["--groups", "2"]].concat(), 0);
+    assert_eq!((&some["groups"], &some["rows"]), (&2.into(), &20.into()));
+    let rest = json(&convert, 0);
+    assert_eq!(
+        (&rest["groups"], &rest["outputs"], &rest["rows"], &rest["failed"]),
+        (&4.into(), &4.into(), &40.into(), &0.into())
+    );
+    assert_eq!(json(&convert, 0)["groups"], 0);
+    assert_eq!(json(&["stage", "publish", &store, "logs", &out], 0)["published"], 6);
+    let mut found = String::new();
+    for file in std::fs::read_dir(&out).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        found += &String::from_utf8(zstd::decode_all(&bytes[..]).unwrap()).unwrap();
+    }
+    assert_eq!(sorted(&found), sorted(&input(0..60)));
+    ran(&["stage", "convert", &store, "logs"], 2);
+    #[cfg(not(feature = "parquet"))]
+    assert!(ran(&["stage", "convert", &store, "logs", "--parquet"], 1).contains("cli,parquet"));
+    ran(&["check", &store], 0);
+}
+
 trait Lines {
     fn lines_count(&self) -> usize;
 }

@@ -14,6 +14,7 @@ mod counting;
 mod flush;
 mod generations;
 mod handing_off;
+mod json_lines;
 mod lives;
 mod matrix;
 mod outputs;
