@@ -198,6 +198,33 @@ fn stg20_what_failed_waits_behind_what_did_not() {
     });
 }
 
+/// Are groups that gave no rows taken after the others, round by round, with that noted; and does one give its
+/// rows to a converter that takes them?
+#[test]
+fn stg23_what_gave_no_rows_waits_behind_what_did_not() {
+    each(39, |_, _, store, stage| {
+        let texts = staged(&stage);
+        let nothing = words(|_| Ok(Do::Nothing));
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let plan = stage.plan(&one()).unwrap();
+            seen.extend(ids(plan.groups()));
+            let made = plan.convert(&nothing, &ConvertOptions::default()).unwrap().remove(0).made;
+            assert!(made.unwrap().rows_left > 0);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 3, "a group that gives nothing keeps others waiting");
+        let noted = stage.groups().unwrap();
+        let noted = noted.iter().filter(|group| group.failure.is_some());
+        assert_eq!(noted.map(|group| group.failures).collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!((all(&stage), claims(&store)), (texts.clone(), Vec::new()));
+        convert_well(&stage);
+        assert_eq!(published(&stage).len(), texts.len() - 1);
+        is_tidy(&store, &stage);
+    });
+}
+
 /// Does a claim in one stage delay another?
 #[test]
 fn stg21_claims_are_of_one_stage() {

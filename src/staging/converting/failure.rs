@@ -1,4 +1,4 @@
-//! What is left of a conversion that failed: a note, and a group that is free again.
+//! What is left of a conversion that failed, or gave nothing: a note, and a group that is free again.
 
 use super::plan::Planned;
 use crate::engine::Claim;
@@ -7,6 +7,8 @@ use crate::manifest::{GroupRow, Reading};
 use crate::staging::Stage;
 use crate::vfs::Step;
 
+/// Why a group that gave no rows is still there.
+const NO_ROWS: &str = "its converter wrote no rows";
 /// So much of why it failed is kept, in bytes.
 const FAILURE_BYTES_MAX: usize = 1024;
 
@@ -14,15 +16,29 @@ const FAILURE_BYTES_MAX: usize = 1024;
 /// cancelled is not noted. Where nothing can be written now the claim
 /// ends with the next that is taken.
 pub(super) fn note_failure(stage: &Stage, group: &Planned, claim: Claim, error: &Error) {
-    if error.kind() == ErrorKind::Cancelled {
-        return release(stage, claim);
+    match error.kind() {
+        ErrorKind::Cancelled => release(stage, claim),
+        _ => note(stage, group, claim, shortened(error.chain())),
     }
+}
+
+/// STG23: notes that `group` gave no rows, as a try that led to nothing: others come first then.
+pub(super) fn note_no_rows(stage: &Stage, group: &Planned, claim: Claim) {
+    note(stage, group, claim, NO_ROWS.to_owned());
+}
+
+/// Whether the last try of a group failed, and did not only give no rows.
+pub(super) fn failed_last(row: &GroupRow) -> bool {
+    row.failure.as_deref().is_some_and(|failure| failure != NO_ROWS)
+}
+
+fn note(stage: &Stage, group: &Planned, claim: Claim, why: String) {
     let noted = stage.store.transact(Step::GroupFail, |w| {
         claim.release_in(w)?;
         let key = (stage.id(), group.id);
         if let Some(mut row) = w.get::<GroupRow>(&key)? {
             row.failures = row.failures.saturating_add(1);
-            row.failure = Some(shortened(error.chain()));
+            row.failure = Some(why);
             w.put(&key, &row)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   detached ──[Stage::plan]──▶ claimed ──[Plan::convert]──▶ published, the claim released with it
-//!      ▲                            ├── an error, a panic: failure noted, claim released ──╮
+//!      ▲                            ├── an error, a panic, no rows: noted, claim released ──╮
 //!      │                            ╰── plan dropped ──▶ claims released ─────────────────┤
 //!      ╰──────────────────────────────── free for the next plan ◀─────────────────────────╯
 //! ```
@@ -37,10 +37,10 @@ pub(super) struct Planned {
 }
 
 impl Stage {
-    /// Claims detached groups, those first that failed least, and of these the oldest. Groups that
-    /// somebody else has are passed over: without any that is free the plan is empty. It may wait for
-    /// as long as it likes. A group that failed, or that gave no rows, is free at once and planned again:
-    /// whoever plans until nothing is left stops when a round made no output.
+    /// Claims detached groups, those first whose conversion failed, or wrote no rows, least often, and of
+    /// these the oldest. Groups that somebody else has are passed over: without any that is free the plan is
+    /// empty. It may wait for as long as it likes. A group that failed, or that gave no rows, is free at once
+    /// and planned again: whoever plans until nothing is left stops when a round made no output.
     ///
     /// # Errors
     /// `NotFound` once the stage was removed; `ReadOnly`, `Halted`, `Closed`, `Damage`.

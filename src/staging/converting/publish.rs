@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::convert::Made;
+use super::failure::note_no_rows;
 use super::input::Used;
 use super::left::Left;
 use super::plan::Planned;
@@ -60,11 +61,9 @@ pub(super) fn publish_group(
             claim.released();
             Ok(made)
         }
-        // STG23: nothing is published, and everything stays.
+        // STG23: nothing is published, and all rows stay.
         Ok(None) => {
-            if let Err(e) = with.stage.store.release_claims(vec![claim]) {
-                with.stage.memory.keep_trouble(e);
-            }
+            note_no_rows(with.stage, group, claim);
             Ok(Made { rows_left: group.row.rows, ..Made::default() })
         }
         Err(e) => Err((e, claim)),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::converter::Converter;
+use super::failure::failed_last;
 use super::input::{Input, Meter, Used};
 use super::options::ConvertOptions;
 use super::output_reader::{OutputReader, Sealed};
@@ -65,7 +66,7 @@ pub(super) fn convert_slice(
     let mut tell = TellFailure(Some(has_failed));
     let parts = group.parts.get(slice).unwrap_or_default();
     let (store, stage) = (&with.stage.store, with.stage.id());
-    let even_refused = group.row.failures >= REFUSALS_MAX;
+    let even_refused = group.row.failures >= REFUSALS_MAX && failed_last(&group.row);
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
     let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));

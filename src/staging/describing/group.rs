@@ -28,7 +28,7 @@ pub struct GroupView {
     pub first_at: Option<i64>,
     /// And of its last.
     pub last_at: Option<i64>,
-    /// How often its conversion failed.
+    /// How often its conversion failed, or wrote no rows.
     pub failures: u32,
     /// Why, the last time.
     pub failure: Option<String>,
