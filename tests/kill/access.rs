@@ -22,7 +22,9 @@ pub fn hold(root: &Path, out: &Path) {
     }
     store.barrier().unwrap();
     let claim = store.claim(&ResourceKey::from("work"), ClaimKind::Stream).unwrap();
-    std::fs::write(out.join("ready"), stream.to_string()).unwrap();
+    // Whole or not there: whoever waits reads it at once.
+    std::fs::write(out.join("ready.next"), stream.to_string()).unwrap();
+    std::fs::rename(out.join("ready.next"), out.join("ready")).unwrap();
     loop {
         std::thread::park();
         std::hint::black_box(&claim);

@@ -25,10 +25,23 @@ const TRIALS_OF_ONE_FILE: u64 = 16;
 const STORE_BYTES_MAX: u64 = 16 << 20;
 
 /// Protocols that a writer here does not come to: its disk is never nearly full, its store is a
-/// directory without recordings, and stores are compacted, packed and so on from outside. The simulator cuts
-/// those at each step (`tests/crash`, `tests/engine`, `tests/recording`).
-const OUT_OF_REACH: &[&str] =
-    &["ballast.release", "event.", "manifest.", "body.", "pack.", "unpack.", "backup.", "salvage."];
+/// directory without recordings and stages, and stores are compacted, packed and so on from outside. The simulator cuts
+/// those at each step (`tests/crash`, `tests/engine`, `tests/recording`, `tests/staging`).
+const OUT_OF_REACH: &[&str] = &[
+    "ballast.release",
+    "event.",
+    "manifest.",
+    "body.",
+    "pack.",
+    "unpack.",
+    "backup.",
+    "salvage.",
+    "stage.",
+    "output.",
+    "group.",
+    "quarantine.",
+    "handoff.",
+];
 
 struct Bench {
     dir: tempfile::TempDir,

@@ -140,7 +140,7 @@ fn a_child() {
 pub fn seed(of: &str) -> u64 {
     let seed = match std::env::var("SEALSTONE_SEED") {
         Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
+        Err(_) => 1,
     };
     println!("{of}: SEALSTONE_SEED={seed}");
     seed

@@ -331,12 +331,13 @@ fn stg22_bounds_hold_and_the_union_of_outputs_is_exact() {
 fn stg23_no_rows_publish_nothing() {
     each(38, |_, _, store, stage| {
         let texts = staged(&stage);
-        for call in [At::Begin, At::Batch(2), At::Written] {
+        for (tries, call) in (0..).zip([At::Begin, At::Batch(2), At::Written]) {
             let nothing = words(|at| Ok(if at == call { Do::Nothing } else { Do::GoOn }));
             for done in convert(&stage, &nothing) {
                 let made = done.made.unwrap();
                 assert!(made.outputs.is_empty() && made.rows_left == done.group.rows);
-                assert_eq!(done.group.failures, 0);
+                // Counted, so that the next plan takes others first.
+                assert_eq!(done.group.failures, tries);
             }
             assert!(stage.outputs().unwrap().is_empty());
             assert_eq!(all(&stage), texts);
