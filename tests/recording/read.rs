@@ -10,6 +10,7 @@ use sealstone::recording::{
 use sealstone::vfs::{Operation, RealDisk, TraceDisk};
 use sealstone::{ErrorKind, Store};
 
+#[cfg(feature = "sim")]
 use crate::gate::GateDisk;
 use crate::made::{self, bulk};
 use crate::support::{draft, home, iterations};
@@ -378,6 +379,7 @@ fn rec44_statistics_of_blocks_are_those_of_their_values() {
 
 /// Are chunks of one field decoded by several threads at once, and do their values come in order all the
 /// same?
+#[cfg(feature = "sim")]
 #[test]
 fn rec45_chunks_are_decoded_at_once_and_come_in_order() {
     use std::sync::mpsc::channel;

@@ -97,7 +97,7 @@ impl Rows {
 
     /// The union of what was seen: columns of JSON lines behind those of Arrow batches.
     pub(super) fn schema(&self) -> Result<SchemaRef> {
-        union(&self.arrow, &*self.json.schema()).map(Arc::new)
+        union(&self.arrow, &self.json.schema()).map(Arc::new)
     }
 
     /// All rows, if they are still here.
