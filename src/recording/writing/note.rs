@@ -11,7 +11,8 @@ impl Recorder {
     /// takes back the iteration that it names.
     ///
     /// # Errors
-    /// `Invalid` for a blank or long kind; `LimitExceeded` for a value above [`EVENT_BYTES_MAX`];
+    /// `Invalid` for a blank or long kind; `LimitExceeded` for a value above
+    /// [`EVENT_BYTES_MAX`](crate::recording::EVENT_BYTES_MAX);
     /// `Conflict` when the recording has ended; as [`Recorder::barrier`].
     ///
     /// # Durability
