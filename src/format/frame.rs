@@ -5,6 +5,7 @@
 //! what a header states (all below `synced_up_to` was durable when it was written) is known to be
 //! true even when its body was lost.
 
+use super::offsets::layout;
 use crate::digest::{checksum, checksum_more};
 use crate::ids::{CommitSeq, Epoch, OwnerId, StoreId};
 use crate::protection::Protection;
@@ -20,16 +21,6 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Random bytes of one journal file. No frame of another file is valid in it.
 pub type Salt = [u8; 16];
-
-macro_rules! layout {
-    ($(#[$doc:meta])* $table:ident, $(#[$total_doc:meta])* $total:ident: $($at:ident $name:literal $offset:literal + $width:literal,)*) => {
-        $(const $at: std::ops::Range<usize> = $offset..$offset + $width;)*
-        $(#[$doc])*
-        pub const $table: &[(&str, usize, usize)] = &[$(($name, $offset, $width)),*];
-        $(#[$total_doc])*
-        pub const $total: usize = { let mut end = 0; $(assert!(end == $offset); end += $width;)* end };
-    };
-}
 
 layout! {
     /// The file header: field, offset, width.

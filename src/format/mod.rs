@@ -11,6 +11,7 @@
 //!   snapshot   the manifest's rows, all or what changed, for salvage
 //!   column     a chunk of typed records, column-wise
 //!   staged     a batch of a stage, and a part of a group
+//!   offsets    where the fields of a layout stand
 //!   compressed bytes of any length through zstd, for what is published
 //! ```
 //!
@@ -23,6 +24,7 @@ pub mod frame;
 pub mod head;
 pub mod label;
 pub mod layout;
+mod offsets;
 pub mod record;
 pub mod row;
 pub mod sealed;

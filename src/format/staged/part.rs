@@ -3,17 +3,8 @@
 use super::record::Fixed;
 use crate::digest::{Digest, checksum, checksum_more};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::offsets::layout;
 use crate::ids::{Sequence, StageId, StreamId};
-
-macro_rules! layout {
-    ($(#[$doc:meta])* $table:ident, $(#[$total_doc:meta])* $total:ident: $($at:ident $name:literal $offset:literal + $width:literal,)*) => {
-        $(const $at: std::ops::Range<usize> = $offset..$offset + $width;)*
-        $(#[$doc])*
-        pub const $table: &[(&str, usize, usize)] = &[$(($name, $offset, $width)),*];
-        $(#[$total_doc])*
-        pub const $total: usize = { let mut end = 0; $(assert!(end == $offset); end += $width;)* end };
-    };
-}
 
 layout! {
     /// A part's header: field, offset, width.

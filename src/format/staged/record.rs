@@ -3,23 +3,14 @@
 use super::form::Form;
 use crate::digest::Hasher;
 use crate::error::{Error, ErrorKind, Result};
-
-macro_rules! layout {
-    ($($at:ident $name:literal $offset:literal + $width:literal,)*) => {
-        $(const $at: std::ops::Range<usize> = $offset..$offset + $width;)*
-        /// The fixed head of a batch's record: field, offset, width. Key, producer and position follow,
-        /// then the batch's bytes.
-        pub const BATCH_LAYOUT: &[(&str, usize, usize)] = &[$(($name, $offset, $width)),*];
-        /// Length of the fixed head.
-        pub const BATCH_HEAD_BYTES: usize = {
-            let mut end = 0;
-            $(assert!(end == $offset); end += $width;)*
-            end
-        };
-    };
-}
+use crate::format::offsets::layout;
 
 layout! {
+    /// The fixed head of a batch's record: field, offset, width. Key, producer and position follow,
+    /// then the batch's bytes.
+    BATCH_LAYOUT,
+    /// Length of the fixed head.
+    BATCH_HEAD_BYTES:
     B_VERSION "batch_version" 0 + 1,
     B_FORM "form" 1 + 1,
     B_FLAGS "flags" 2 + 1,
