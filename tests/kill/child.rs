@@ -1,24 +1,17 @@
-//! This binary, started again as another process.
+//! What this binary does as another process.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
-const ROLE: &str = "SEALSTONE_CHILD";
-const ROOT: &str = "SEALSTONE_CHILD_ROOT";
-const OUT: &str = "SEALSTONE_CHILD_OUT";
-const SEED: &str = "SEALSTONE_CHILD_SEED";
+pub use crate::children::{Running, seed};
+use crate::children::{Told, this};
+
 const STOP_AT: &str = "SEALSTONE_CHILD_STOP_AT";
 
 /// What a child is told.
 #[derive(Debug, Clone)]
 pub struct Orders {
-    pub role: &'static str,
-    /// The store.
-    pub root: PathBuf,
-    /// Where it leaves what it has to say.
-    pub out: PathBuf,
-    pub seed: u64,
+    told: Told,
     /// The step at which it stands still, and at which pass of it.
     pub stop_at: Option<(String, u64)>,
     /// How many descriptors it may have.
@@ -26,117 +19,32 @@ pub struct Orders {
 }
 
 impl Orders {
-    pub fn new(role: &'static str, root: &Path, out: &Path, seed: u64) -> Self {
-        Self {
-            role,
-            root: root.to_owned(),
-            out: out.to_owned(),
-            seed,
-            stop_at: None,
-            descriptors: None,
-        }
+    pub fn new(role: &str, root: &Path, out: &Path, seed: u64) -> Self {
+        Self { told: Told::new(role, root, out, seed), stop_at: None, descriptors: None }
     }
 
-    /// Starts the child; it ends when killed, when done, or with the returned guard.
     pub fn start(&self) -> Running {
-        let error = std::fs::File::create(self.error_file()).unwrap();
-        let this = std::env::current_exe().unwrap();
         let mut command = match self.descriptors {
-            None => Command::new(this),
+            None => this(),
             Some(n) => {
                 let mut command = Command::new("sh");
-                command.args(["-c", &format!("ulimit -n {n}; exec \"$0\" \"$@\"")]).arg(this);
+                command
+                    .args(["-c", &format!("ulimit -n {n}; exec \"$0\" \"$@\"")])
+                    .arg(this().get_program());
                 command
             }
         };
-        command
-            .args(["--exact", "child::a_child", "--nocapture", "--test-threads=1"])
-            .env(ROLE, self.role)
-            .env(ROOT, &self.root)
-            .env(OUT, &self.out)
-            .env(SEED, self.seed.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(error);
         if let Some((step, passes)) = &self.stop_at {
             command.env(STOP_AT, format!("{step}:{passes}"));
         }
-        Running { child: command.spawn().unwrap(), orders: self.clone() }
-    }
-
-    fn error_file(&self) -> PathBuf {
-        self.out.join(format!("{}.error", self.role))
-    }
-}
-
-/// A child that runs. Killed when dropped.
-#[derive(Debug)]
-pub struct Running {
-    child: Child,
-    orders: Orders,
-}
-
-impl Running {
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// SIGKILL. Fails when the child had ended by itself: it had no reason to.
-    pub fn kill(mut self) {
-        let ended = self.child.try_wait().unwrap();
-        assert!(ended.is_none(), "the child ended by itself ({ended:?}): {}", self.said());
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Waits for a child that ends by itself.
-    pub fn wait(mut self) {
-        let ended = self.child.wait().unwrap();
-        assert!(ended.success(), "the child failed: {}", self.said());
-    }
-
-    /// Waits for a child that may end as it likes; returns what it said.
-    pub fn ended(mut self) -> String {
-        self.child.wait().unwrap();
-        self.said()
-    }
-
-    /// Waits until the child left the file `name`.
-    pub fn wait_for(&mut self, name: &str) {
-        let path = self.orders.out.join(name);
-        self.wait_until(|| path.exists());
-    }
-
-    /// Waits until something holds, as long as the child lives, at most a minute.
-    pub fn wait_until(&mut self, mut holds: impl FnMut() -> bool) {
-        let since = Instant::now();
-        while !holds() {
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "the child ended ({ended:?}): {}", self.said());
-            assert!(since.elapsed() < Duration::from_secs(60), "nothing came: {}", self.said());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    pub fn said(&self) -> String {
-        std::fs::read_to_string(self.orders.error_file()).unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.told.start(command)
     }
 }
 
 /// What a child runs; nothing, where no test started it as one.
 #[test]
 fn a_child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let var = |name| std::env::var(name).unwrap();
-    let (root, out) = (PathBuf::from(var(ROOT)), PathBuf::from(var(OUT)));
-    let seed = var(SEED).parse().unwrap();
+    let Some(Told { role, root, out, seed }) = Told::here() else { return };
     let stop_at = std::env::var(STOP_AT).ok().map(|text| {
         let (step, passes) = text.split_once(':').unwrap();
         (step.to_owned(), passes.parse().unwrap())
@@ -148,14 +56,4 @@ fn a_child() {
         "holder" => crate::access::hold(&root, &out),
         other => panic!("no such role: {other}"),
     }
-}
-
-/// The seed of a test: printed, or given by `SEALSTONE_SEED`.
-pub fn seed(of: &str) -> u64 {
-    let seed = match std::env::var("SEALSTONE_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-    };
-    println!("{of}: SEALSTONE_SEED={seed}");
-    seed
 }

@@ -6,6 +6,8 @@
 
 mod access;
 mod child;
+#[path = "../children/mod.rs"]
+mod children;
 mod content;
 mod full;
 mod loops;

@@ -1,121 +1,31 @@
-//! This binary, started again as another process.
+//! What this binary does as another process.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-const ROLE: &str = "SEALSTONE_CHILD";
-const ROOT: &str = "SEALSTONE_CHILD_ROOT";
-const OUT: &str = "SEALSTONE_CHILD_OUT";
-const SEED: &str = "SEALSTONE_CHILD_SEED";
+pub use crate::children::{Running, seed};
+use crate::children::{Told, this};
 
 /// What a child is told.
 #[derive(Debug, Clone)]
-pub struct Orders {
-    pub role: &'static str,
-    /// The store.
-    pub root: PathBuf,
-    /// Where it leaves what it has to say.
-    pub out: PathBuf,
-    pub seed: u64,
-}
+pub struct Orders(Told);
 
 impl Orders {
-    pub fn new(role: &'static str, root: &Path, out: &Path, seed: u64) -> Self {
-        Self { role, root: root.to_owned(), out: out.to_owned(), seed }
+    pub fn new(role: &str, root: &Path, out: &Path, seed: u64) -> Self {
+        Self(Told::new(role, root, out, seed))
     }
 
-    /// Starts the child; it ends when killed, when done, or with the returned guard.
     pub fn start(&self) -> Running {
-        let error = std::fs::File::create(self.error_file()).unwrap();
-        let this = std::env::current_exe().unwrap();
-        let mut command = Command::new(this);
-        command
-            .args(["--exact", "child::a_child", "--nocapture", "--test-threads=1"])
-            .env(ROLE, self.role)
-            .env(ROOT, &self.root)
-            .env(OUT, &self.out)
-            .env(SEED, self.seed.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(error);
-        Running { child: command.spawn().unwrap(), orders: self.clone() }
-    }
-
-    fn error_file(&self) -> PathBuf {
-        self.out.join(format!("{}.error", self.role))
-    }
-}
-
-/// A child that runs. Killed when dropped.
-#[derive(Debug)]
-pub struct Running {
-    child: Child,
-    orders: Orders,
-}
-
-impl Running {
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// SIGKILL. Fails when the child had ended by itself: it had no reason to.
-    pub fn kill(mut self) {
-        let ended = self.child.try_wait().unwrap();
-        assert!(ended.is_none(), "the child ended by itself ({ended:?}): {}", self.said());
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Waits until the child left the file `name`.
-    pub fn wait_for(&mut self, name: &str) {
-        let path = self.orders.out.join(name);
-        self.wait_until(|| path.exists());
-    }
-
-    /// Waits until something holds, as long as the child lives, at most a minute.
-    pub fn wait_until(&mut self, mut holds: impl FnMut() -> bool) {
-        let since = Instant::now();
-        while !holds() {
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "the child ended ({ended:?}): {}", self.said());
-            assert!(since.elapsed() < Duration::from_secs(60), "nothing came: {}", self.said());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    pub fn said(&self) -> String {
-        std::fs::read_to_string(self.orders.error_file()).unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.start(this())
     }
 }
 
 /// What a child runs; nothing, where no test started it as one.
 #[test]
 fn a_child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let var = |name| std::env::var(name).unwrap();
-    let (root, out) = (PathBuf::from(var(ROOT)), PathBuf::from(var(OUT)));
-    let seed = var(SEED).parse().unwrap();
+    let Some(Told { role, root, out, seed }) = Told::here() else { return };
     match role.as_str() {
         "holder" => crate::access::hold(&root, &out),
         "writer" => crate::loops::write(&root, &out, seed),
         other => panic!("no such role: {other}"),
     }
-}
-
-/// The seed of a test: printed, or given by `SEALSTONE_SEED`.
-pub fn seed(of: &str) -> u64 {
-    let seed = match std::env::var("SEALSTONE_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-    };
-    println!("{of}: SEALSTONE_SEED={seed}");
-    seed
 }

@@ -7,6 +7,8 @@
 mod access;
 mod campaign;
 mod child;
+#[path = "../children/mod.rs"]
+mod children;
 mod loops;
 mod recordings;
 mod support;

@@ -8,6 +8,8 @@ mod backlog;
 mod blocked;
 mod bounds;
 mod child;
+#[path = "../children/mod.rs"]
+mod children;
 mod cli;
 mod converting;
 mod counting;

@@ -11,7 +11,7 @@ use sealstone::staging::{ConvertOptions, PlanOptions, Ready};
 use super::ingest::{STAGE, leave_source, progress_is_rows, real, tally_outputs, tally_view};
 use super::marks::{Marks, Told};
 use super::source::{PRODUCERS, Rng, Source};
-use crate::child::{Orders, Running, seed};
+use crate::child::{Orders, Running, seed, terminate};
 use crate::rows::RowsAsTheyAre;
 
 /// Records of each life here; `SEALSTONE_LIFE_RECORDS` asks for another number.
@@ -48,7 +48,7 @@ impl Bench {
         let since = Instant::now();
         let before = self.acknowledged();
         let mut child = Orders::new("ingest", &self.root, &self.out, self.rng.next()).start();
-        child.wait_until(|| self.acknowledged() - before >= self.life_records);
+        child.wait_at_most(600, || self.acknowledged() - before >= self.life_records);
         self.end(child, end);
         let told = self.told();
         println!(
@@ -71,7 +71,7 @@ impl Bench {
                 std::fs::remove_file(self.out.join("finish")).unwrap();
             }
             End::Terminated => {
-                child.terminate();
+                terminate(&child);
                 child.wait();
             }
             End::Killed => {
@@ -80,7 +80,7 @@ impl Bench {
             }
             End::KilledInPublication => {
                 std::fs::write(self.out.join("arm"), b"").unwrap();
-                child.wait_until(|| self.told().is_stopped);
+                child.wait_at_most(600, || self.told().is_stopped);
                 // The others go on, until the publication is waited for.
                 std::thread::sleep(Duration::from_micros(self.rng.below(20_000)));
                 child.kill();

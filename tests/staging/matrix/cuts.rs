@@ -8,7 +8,7 @@ use sealstone::vfs::sim::{EventLog, Profile, Rng};
 
 use super::judge::{Look, judge};
 use super::play::{Play, options, world};
-use crate::child::seed;
+use crate::child::fixed_seed;
 
 /// The protocols of stages: each step of them is cut here.
 const PROTOCOLS: [&str; 5] = ["stage.", "group.", "output.", "quarantine.", "handoff."];
@@ -80,7 +80,7 @@ pub fn cut(play: &Play, log: &EventLog, profile: Profile, effort: Effort) -> Cut
 }
 
 fn cut_all(layout: Layout) {
-    let seed = seed("cuts");
+    let seed = fixed_seed("cuts");
     let effort = match std::env::var("SEALSTONE_MATRIX") {
         Ok(_) => Effort { draws: 12, kill_stride: 1, pass_one_in: 1, seed },
         Err(_) => Effort { draws: 2, kill_stride: 3, pass_one_in: 6, seed },

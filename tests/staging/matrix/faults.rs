@@ -7,7 +7,7 @@ use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng, SyncFailure};
 
 use super::judge::{Look, judge};
 use super::play::{PATH, Play, options, world};
-use crate::child::seed;
+use crate::child::fixed_seed;
 
 const KINDS: [FaultKind; 2] = [FaultKind::Eio, FaultKind::Enospc];
 
@@ -72,7 +72,7 @@ fn try_again(play: &Play, store: &Store, what: &str) -> After {
 }
 
 fn sweep(layout: Layout, kind: FaultKind, stride: u64) -> BTreeMap<(After, bool), u64> {
-    let (seed, mut found) = (seed("faults"), BTreeMap::new());
+    let (seed, mut found) = (fixed_seed("faults"), BTreeMap::new());
     for forever in [false, true] {
         let mut at = seed % stride;
         while let Some(struck) = strike(layout, seed, at, kind, forever) {
