@@ -70,6 +70,8 @@ number! {
     QuarantineId(u64);
     /// One publication to an outside system.
     HandoffId(u64);
+    /// One snapshot of names.
+    ObjectSnapshotId(u64);
 }
 
 macro_rules! universal {

@@ -38,6 +38,7 @@ pub mod check;
 #[cfg(feature = "interop")]
 pub mod interop;
 
+pub mod objects;
 pub mod recording;
 pub mod staging;
 pub mod state;

@@ -20,6 +20,7 @@ mod files;
 mod journals;
 mod look;
 mod names;
+mod objects;
 mod owners;
 mod report;
 mod rows;

@@ -11,10 +11,11 @@ use crate::error::Result;
 use crate::ids::{CommitSeq, EventId, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, EventRow, FileRow, GroupRow,
-    HandoffRow, HistoryRow, InlineRow, JournalRow, Key, LeaseRow, NameRow, ObjectRow, OutputRow,
-    OwnerRow, ParameterRow, PartRow, Place, ProducerRow, QuarantineRow, Raw, Reading, ReceiptRow,
-    RecordingNameRow, RecordingRow, Row, Snapshot, SnapshotRow, StageRow, StreamRow, Table,
-    from_value,
+    HandoffRow, HistoryRow, InlineRow, JournalRow, Key, LeaseRow, LeasedRow, NameHandoffRow,
+    NameRow, ObjectRow, ObjectSnapshotRow, OutputRow, OwnerRow, ParameterRow, PartRow, Place,
+    PreparationRow, ProducerRow, QuarantineRow, Raw, Reading, ReceiptRow, RecipeRow,
+    RecordingNameRow, RecordingRow, RetiringRow, Row, ScrubRow, Snapshot, SnapshotNameRow,
+    SnapshotRow, StageRow, StreamRow, Table, from_value,
 };
 
 /// The highest number of each kind that any row uses.
@@ -73,6 +74,14 @@ const KNOWN: &[Table] = &[
     QuarantineRow::TABLE,
     HandoffRow::TABLE,
     Table::HandoffOrder,
+    RecipeRow::TABLE,
+    RetiringRow::TABLE,
+    LeasedRow::TABLE,
+    PreparationRow::TABLE,
+    ObjectSnapshotRow::TABLE,
+    SnapshotNameRow::TABLE,
+    NameHandoffRow::TABLE,
+    ScrubRow::TABLE,
 ];
 
 /// Looks at every row of every table that this release knows.
@@ -119,6 +128,7 @@ pub(super) fn check_rows(look: &mut Look, snapshot: &Snapshot) -> Result<Known> 
     })?;
     super::values::check_values(look, snapshot, &mut used.commit_seq)?;
     super::stages::check_stages(look, snapshot, used)?;
+    super::objects::check_object_rows(look, snapshot, used)?;
     let mut newest = None;
     each_whole::<SnapshotRow>(look, snapshot, &mut |look, key, row| {
         raise(&mut used.commit_seq, CommitSeq(*key))?;
@@ -308,6 +318,7 @@ fn check_object(
             // The table of files tells of it.
             Err(_) => {}
         },
+        Place::Recipe => {}
     }
     Ok(())
 }
@@ -397,7 +408,7 @@ fn check_counters(look: &mut Look, snapshot: &Snapshot, used: &Used) -> Result<(
             return Ok(());
         }
     };
-    let pairs: [(&str, u64, u64); 15] = [
+    let pairs: [(&str, u64, u64); 16] = [
         ("commit_seq", used.commit_seq.0, counters.commit_seq.0),
         ("epoch", used.epoch.0, counters.epoch.0),
         ("object", used.object.0, counters.object.0),
@@ -413,6 +424,7 @@ fn check_counters(look: &mut Look, snapshot: &Snapshot, used: &Used) -> Result<(
         ("output", used.output.0, counters.output.0),
         ("quarantine", used.quarantine.0, counters.quarantine.0),
         ("handoff", used.handoff.0, counters.handoff.0),
+        ("object_snapshot", used.object_snapshot.0, counters.object_snapshot.0),
     ];
     for (name, used, counter) in pairs {
         if used > counter {

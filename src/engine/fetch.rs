@@ -12,7 +12,7 @@ use super::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
-use crate::manifest::{FileRow, InlineRow, ObjectRow, Place, Reading, Snapshot};
+use crate::manifest::{FileRow, InlineRow, ObjectRow, Place, Reading, RecipeRow, Snapshot};
 use crate::sealed::{Expect, Reader};
 
 /// Sealed files kept open for reading: also the bound on their descriptors.
@@ -150,7 +150,7 @@ pub(super) fn fetch_kept(
             let held = bytes.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec);
             held.ok_or_else(|| Error::damage("fetch", place(object), "its inline row is too short"))
         }
-        (KeptAt::File(..), Place::Inline) => {
+        (KeptAt::File(..), Place::Inline | Place::Recipe) => {
             Err(Error::damage("fetch", place(object), "its row has no place in a file"))
         }
     }
@@ -168,7 +168,7 @@ fn check_plain(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) ->
         let cause = format!("its bytes have codec {}, which this release does not know", row.codec);
         return Err(Error::new(ErrorKind::NewerFormat, "fetch", place(object), cause));
     }
-    if row.stored_len != row.len {
+    if row.stored_len != row.len && row.place != Place::Recipe {
         return Err(Error::damage("fetch", place(object), "it is stored raw in another length"));
     }
     Ok(())
@@ -215,6 +215,51 @@ fn read_part(
                 }
             }
         }
+        Place::Recipe => read_recipe(core, cache, snapshot, object, row, range),
+    }
+}
+
+/// Bytes of an object that consists of others.
+fn read_recipe(
+    core: &Core,
+    cache: &FileCache,
+    snapshot: &Snapshot,
+    object: ObjectId,
+    row: &ObjectRow,
+    range: Option<&Range<u64>>,
+) -> Result<Vec<u8>> {
+    let range = range.cloned().unwrap_or(0..row.len);
+    let mut bytes = Vec::new();
+    if range.is_empty() {
+        return Ok(bytes);
+    }
+    let damage = |cause: String| Err(Error::damage("fetch", place(object), cause));
+    let Some((first, _)) = snapshot.last::<RecipeRow>((object, 0)..=(object, range.start))? else {
+        return damage("its recipe has no first row".to_owned());
+    };
+    let mut at = first.1;
+    for ((_, begins), recipe) in
+        snapshot.list::<RecipeRow>(first..=(object, range.end), usize::MAX)?
+    {
+        if begins != at {
+            return damage(format!("byte {at} of it is in none of its pieces"));
+        }
+        for piece in &recipe.pieces {
+            let (from, to) = (range.start.max(at), range.end.min(at.saturating_add(piece.len)));
+            if from < to {
+                let of = snapshot.require::<ObjectRow>(&piece.object)?;
+                if of.place == Place::Recipe || of.len != piece.len {
+                    return damage(format!("object {} is no piece of it", piece.object));
+                }
+                let wanted = Part::Range(from - at..to - at);
+                bytes.extend(read_part(core, cache, snapshot, piece.object, &of, &wanted)?);
+            }
+            at = at.saturating_add(piece.len);
+        }
+    }
+    match bytes.len() as u64 == range.end - range.start {
+        true => Ok(bytes),
+        false => damage(format!("byte {at} of it is in none of its pieces")),
     }
 }
 

@@ -105,6 +105,10 @@ impl Pin {
             };
             let at = match row.place {
                 Place::Inline => At::Inline(snapshot.require::<InlineRow>(&object)?.bytes),
+                Place::Recipe => {
+                    let (place, cause) = (format!("object {object}"), "it consists of others");
+                    return Err(Error::new(ErrorKind::Unsupported, "read", place, cause));
+                }
                 Place::Extent { file, .. } => {
                     let file_row = snapshot.require::<FileRow>(&file)?;
                     *self.store.core().pins.pinned.lock().files.entry(file).or_default() += 1;

@@ -140,11 +140,13 @@ impl SealedSet {
                         _ => {}
                     }
                 }
-                Place::Extent { .. } if self.is_new_since(index, object) => {
+                Place::Extent { .. } | Place::Recipe if self.is_new_since(index, object) => {
                     return give_up(again, Again::Stored(index, object));
                 }
                 // It stood when we looked and did not give these bytes back: ours takes its place,
                 // so that everything that refers to it reads again.
+                // What a recipe of this content lacks is stored piece by piece; ours stands beside it.
+                Place::Recipe => {}
                 Place::Extent { .. } => {
                     if self.heal(w, index, object, &row, files)? {
                         return Ok(object);

@@ -246,6 +246,8 @@ fn p8_a_failed_sync_halts_and_an_unknown_outcome_deletes_nothing() {
     store.barrier().unwrap();
     let (set, taken) = sealed(&store, intake);
     let file = set.path_of(0).unwrap();
+    // The manifest has room: the first sync of it that fails is that of the commit.
+    store.lease("l", "makes room", None, &[]).unwrap();
     world.inject(Fault::new(world.operations(), kind).on("manifest").forever());
     let failed = take(&store, set, taken).unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown, "{failed}");

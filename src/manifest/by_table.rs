@@ -5,9 +5,10 @@ use super::key::Key;
 use super::row::{Row, from_value};
 use super::rows::{
     CheckpointRow, ChunkRow, ClaimRow, EventRow, FileRow, GroupRow, HandoffRow, HistoryRow,
-    InlineRow, JournalRow, LeaseRow, NameRow, ObjectRow, OutputRow, OwnerRow, ParameterRow,
-    PartRow, ProducerRow, QuarantineRow, ReceiptRow, RecordingNameRow, RecordingRow, SnapshotRow,
-    StageRow, StreamRow,
+    InlineRow, JournalRow, LeaseRow, LeasedRow, NameHandoffRow, NameRow, ObjectRow,
+    ObjectSnapshotRow, OutputRow, OwnerRow, ParameterRow, PartRow, PreparationRow, ProducerRow,
+    QuarantineRow, ReceiptRow, RecipeRow, RecordingNameRow, RecordingRow, RetiringRow, ScrubRow,
+    SnapshotNameRow, SnapshotRow, StageRow, StreamRow,
 };
 use super::table::Table;
 use super::write::Write;
@@ -20,7 +21,8 @@ macro_rules! with_row_of {
         with_row_of!($table, $call $arguments: CheckpointRow ChunkRow ClaimRow EventRow FileRow GroupRow
             HandoffRow HistoryRow InlineRow JournalRow LeaseRow NameRow ObjectRow OutputRow OwnerRow
             ParameterRow PartRow ProducerRow QuarantineRow ReceiptRow RecordingNameRow RecordingRow
-            SnapshotRow StageRow StreamRow)
+            SnapshotRow StageRow StreamRow RecipeRow RetiringRow LeasedRow PreparationRow
+            ObjectSnapshotRow SnapshotNameRow NameHandoffRow ScrubRow)
     };
     ($table:expr, $call:ident $arguments:tt: $($row:ident)*) => {
         match $table {

@@ -119,7 +119,7 @@ macro_rules! pair_keys {
 pair_keys! {
     (OwnerId, u64) (u64, ObjectId) (FileId, ObjectId) (StreamId, Ordinal) (u64, CheckpointId)
     (UniqueId, u64) (RecordingId, EventId) (StageId, GroupId) (GroupId, PartId) (StageId, OutputId)
-    (StageId, QuarantineId)
+    (StageId, QuarantineId) (ObjectId, u64) (LeaseId, ObjectId)
 }
 
 /// A page of a journal: owner, number, first byte.
@@ -200,6 +200,19 @@ impl ResourceKey {
     /// The claim on being the producer called `name`.
     pub fn of_producer(stage: StageId, name: &str) -> Self {
         Self(format!("{}{stage}/producer/{name}", Self::STAGES).into_bytes())
+    }
+
+    /// What the claims on preparations begin with.
+    pub const PREPARATIONS: &'static str = "preparation/";
+
+    /// The claim on storing objects under the preparation called `name`.
+    pub fn of_preparation(name: &str) -> Self {
+        Self(format!("{}{name}", Self::PREPARATIONS).into_bytes())
+    }
+
+    /// The claim on adding to the snapshot of names called `name`.
+    pub fn of_object_snapshot(name: &str) -> Self {
+        Self(format!("snapshot/{name}").into_bytes())
     }
 
     /// Whether it is the claim on a stream.

@@ -62,7 +62,7 @@ pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
 pub use read::{Edge, Raw, Reading, Snapshot};
 pub use row::{Row, from_value, to_value};
 pub use rows::*;
-pub use settle::Settled;
+pub use settle::{Settled, recipe_of};
 pub use switch::{Compacted, lock_out, switch};
 pub use table::Table;
 pub use turn::{TURN_MILLIS_MAX, Waits};

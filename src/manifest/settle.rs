@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use super::key::Key;
 use super::read::Reading;
 use super::row::{Row, place_of};
-use super::rows::{FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place};
+use super::rows::{FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place, RecipeRow};
 use super::table::Table;
 use super::write::Write;
 use crate::error::{Error, Result};
@@ -78,18 +78,24 @@ impl Write<'_> {
     pub fn settle(&mut self) -> Result<Settled> {
         let mut settled = Settled::default();
         let born = std::mem::take(&mut self.unsettled.born);
-        for object in std::mem::take(&mut self.unsettled.lost).union(&born) {
-            if self.has_edges(*object)? && Protection::RetireEdges.is_on() {
-                continue;
+        let mut left = std::mem::take(&mut self.unsettled.lost);
+        left.extend(&born);
+        // A recipe that goes takes references of its pieces with it: they are looked at in turn.
+        while !left.is_empty() {
+            for object in std::mem::take(&mut left) {
+                if self.has_edges(object)? && Protection::RetireEdges.is_on() {
+                    continue;
+                }
+                if born.contains(&object) {
+                    let cause = "the object is new, and nothing refers to it";
+                    return Err(Error::invalid("write", place_of::<ObjectRow>(&object), cause));
+                }
+                let row = self.require::<ObjectRow>(&object)?;
+                self.condemn(object, &row)?;
+                settled.objects += 1;
+                settled.bytes = settled.bytes.saturating_add(row.stored_len);
             }
-            if born.contains(object) {
-                let cause = "the object is new, and nothing refers to it";
-                return Err(Error::invalid("write", place_of::<ObjectRow>(object), cause));
-            }
-            let row = self.require::<ObjectRow>(object)?;
-            self.condemn(*object, &row)?;
-            settled.objects += 1;
-            settled.bytes = settled.bytes.saturating_add(row.stored_len);
+            left = std::mem::take(&mut self.unsettled.lost);
         }
         for object in std::mem::take(&mut self.unsettled.placed) {
             self.check_place(object)?;
@@ -152,6 +158,11 @@ impl Write<'_> {
             })?;
             self.unsettled.left_files.insert(file);
         }
+        if row.place == Place::Recipe {
+            for (key, recipe) in self.list::<RecipeRow>(recipe_of(object), usize::MAX)? {
+                self.change(&key, Some(&recipe), None)?;
+            }
+        }
         Ok(())
     }
 
@@ -194,7 +205,35 @@ impl Write<'_> {
                 Some(_) => Ok(()),
                 None => refuse(format!("file {file} has no row")),
             },
+            Place::Recipe => match self.gap_in_recipe(object, &row)? {
+                Some(gap) => refuse(gap),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// What is wrong with the recipe of `object`, if anything is.
+    fn gap_in_recipe(&self, object: ObjectId, row: &ObjectRow) -> Result<Option<String>> {
+        if row.stored_len != 0 || row.codec != 0 {
+            return Ok(Some("its bytes are those of others, and it calls some its own".to_owned()));
+        }
+        let (mut end, mut gap) = (0u64, None);
+        self.scan::<RecipeRow>(recipe_of(object), &mut |(_, begins), recipe| {
+            if begins != end || recipe.pieces.is_empty() {
+                gap = Some(format!("byte {end} of it is in none of its pieces"));
+            }
+            for piece in &recipe.pieces {
+                let of = self.get::<ObjectRow>(&piece.object)?;
+                if of.is_none_or(|of| of.len != piece.len || of.place == Place::Recipe) {
+                    gap = Some(format!("object {} is no piece of it", piece.object));
+                }
+            }
+            end = end.saturating_add(recipe.len().unwrap_or(u64::MAX));
+            Ok(if gap.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(gap.or_else(|| {
+            (end != row.len).then(|| format!("its pieces have {end} bytes, it has {}", row.len))
+        }))
     }
 
     /// P10: what a new file calls live is what its objects take in it.
@@ -228,6 +267,11 @@ impl Write<'_> {
         self.change(&file, Some(&old), Some(&row))?;
         Ok(true)
     }
+}
+
+/// The rows of a recipe, in order.
+pub fn recipe_of(object: ObjectId) -> std::ops::RangeInclusive<(ObjectId, u64)> {
+    (object, 0)..=(object, u64::MAX)
 }
 
 fn objects_in(file: FileId) -> impl std::ops::RangeBounds<<FileObjectRow as Row>::Key> {

@@ -121,6 +121,22 @@ tables! {
     OpenGroups = 37, "open_groups";
     /// Hand-offs by stage, whether they are decided, and output. Follows from the hand-offs' rows.
     HandoffOrder = 38, "handoff_order";
+    /// What objects consist of whose bytes are those of others.
+    Recipes = 39, "recipes";
+    /// Objects that nothing refers to, whose recipes are taken apart piece by piece.
+    Retiring = 40, "retiring";
+    /// What leases keep, one object a row.
+    Leased = 41, "leased";
+    /// Preparations, by name.
+    Preparations = 42, "preparations";
+    /// Snapshots of names.
+    ObjectSnapshots = 43, "object_snapshots";
+    /// The names in them.
+    SnapshotNames = 44, "snapshot_names";
+    /// Publications of names that an outside system takes part in.
+    NameHandoffs = 45, "name_handoffs";
+    /// How far looking through all sealed files has come.
+    Scrub = 46, "scrub";
 }
 
 impl Table {

@@ -20,7 +20,8 @@ use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{
     CheckpointId, CommitCount, CommitSeq, Epoch, FileId, GroupId, HandoffId, LeaseId, ObjectId,
-    OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId, StreamId,
+    ObjectSnapshotId, OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId,
+    StreamId,
 };
 use crate::protection::Protection;
 
@@ -226,7 +227,7 @@ impl<'t> Write<'t> {
     pub fn remove<R: Row>(&mut self, key: &R::Key) -> Result<Option<R>> {
         self.refuse_derived::<R>(key, &key.to_bytes())?;
         // P4: objects go through the settlement alone.
-        if matches!(R::TABLE, Table::Objects | Table::Inline | Table::Meta) {
+        if matches!(R::TABLE, Table::Objects | Table::Inline | Table::Recipes | Table::Meta) {
             let cause = "the row goes by itself, with the last edge of its object";
             return Err(Error::invalid("remove", place_of::<R>(key), cause));
         }
@@ -303,6 +304,7 @@ impl<'t> Write<'t> {
         ours.output = ours.output.max(least.output);
         ours.quarantine = ours.quarantine.max(least.quarantine);
         ours.handoff = ours.handoff.max(least.handoff);
+        ours.object_snapshot = ours.object_snapshot.max(least.object_snapshot);
     }
 
     next_ids! {
@@ -320,6 +322,7 @@ impl<'t> Write<'t> {
         next_output_id: OutputId = output;
         next_quarantine_id: QuarantineId = quarantine;
         next_handoff_id: HandoffId = handoff;
+        next_object_snapshot_id: ObjectSnapshotId = object_snapshot;
     }
 
     /// Settles, numbers and counts the transaction.

@@ -77,6 +77,7 @@ impl Target<'_> {
         counters.output.0 = pass(counters.output.0);
         counters.quarantine.0 = pass(counters.quarantine.0);
         counters.handoff.0 = pass(counters.handoff.0);
+        counters.object_snapshot.0 = pass(counters.object_snapshot.0);
         counters
     }
 

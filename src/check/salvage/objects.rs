@@ -59,6 +59,9 @@ impl Copier<'_> {
                 (Place::Inline, _) => {
                     objects.lost.insert(*object, "its inline bytes are not there".to_owned());
                 }
+                (Place::Recipe, _) => {
+                    objects.lost.insert(*object, "it consists of others".to_owned());
+                }
                 (Place::Extent { file, offset }, _) => {
                     let at = self.known_place(rows, file, offset, row.stored_len);
                     let at = at.or_else(|| self.source.by_digest(&row.digest).map(|(at, _)| at));

@@ -21,6 +21,9 @@ pub enum Place {
         /// From which byte of its content on.
         offset: u64,
     },
+    /// In other objects, its pieces: the [`RecipeRow`](super::RecipeRow)s of this one name them in order. It
+    /// takes no bytes itself.
+    Recipe,
 }
 
 /// Immutable bytes, named by their digest.

@@ -5,6 +5,7 @@
 //!   bytes        objects -> inline | files; digests and file_objects follow from objects
 //!   journals     journals, leases: rows of the engine that refer to objects
 //!   names        names -> objects; history -> objects
+//!   objects      recipes, leased, snapshot_names, name_handoffs -> objects; preparations -> leases
 //!   bodies       bodies -> pages | frames: files that lie in the manifest
 //!   snapshots    snapshots of the rows themselves -> objects
 //!   recordings   recordings -> streams -> chunks -> objects; checkpoints -> objects
@@ -21,6 +22,7 @@ mod bytes;
 mod events;
 mod journals;
 mod names;
+mod objects;
 mod parameters;
 mod recordings;
 mod snapshots;
@@ -35,6 +37,11 @@ pub use bytes::{
 pub use events::{EventForm, EventRow};
 pub use journals::{JournalRow, JournalState, LeaseRow};
 pub use names::{HistoryKey, HistoryRow, NameKey, NameRow, Namespace, ValueForm};
+pub use objects::{
+    HANDOFF_NAMES_MAX, HandoffName, LeasedRow, NameHandoffRow, ObjectSnapshotRow,
+    ObjectSnapshotState, PIECES_PER_ROW_MAX, Piece, PreparationRow, RecipeRow, RetiringRow,
+    ScrubRow, SnapshotNameKey, SnapshotNameRow,
+};
 pub use parameters::{ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow};
 pub use recordings::{
     CheckpointRow, ChunkRow, Cursor, Cut, RecordingNameRow, RecordingRow, RecordingStatus,

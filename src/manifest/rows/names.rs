@@ -15,6 +15,9 @@ pub struct Namespace(pub u16);
 impl Namespace {
     /// The names of `store.state()`.
     pub const STATE: Self = Self(1);
+
+    /// The names of `store.objects()`: a namespace of theirs, a zero byte, the name in it.
+    pub const OBJECTS: Self = Self(2);
 }
 
 /// A name, in its namespace.

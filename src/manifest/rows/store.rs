@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{
     CheckpointId, CommitCount, CommitSeq, Epoch, FileId, GroupId, HandoffId, LeaseId, ObjectId,
-    OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId, StoreId, StreamId,
+    ObjectSnapshotId, OutputId, OwnerId, PartId, QuarantineId, ReceiptId, RecordingId, StageId,
+    StoreId, StreamId,
 };
 use crate::manifest::key::{CountersKey, ResourceKey, StoreKey};
 use crate::manifest::row::Row;
@@ -73,6 +74,8 @@ pub struct CountersRow {
     pub quarantine: QuarantineId,
     /// Publications to outside systems.
     pub handoff: HandoffId,
+    /// Snapshots of names.
+    pub object_snapshot: ObjectSnapshotId,
 }
 
 impl Row for CountersRow {
@@ -139,6 +142,10 @@ pub enum ClaimKind {
     Producer,
     /// Merging an output, or handing it to an outside system.
     Output,
+    /// Storing objects under a preparation.
+    Preparation,
+    /// Adding names to a snapshot of them.
+    Snapshot,
 }
 
 impl ClaimKind {
@@ -153,6 +160,8 @@ impl ClaimKind {
             Self::Stage => "stage",
             Self::Producer => "producer",
             Self::Output => "output",
+            Self::Preparation => "preparation",
+            Self::Snapshot => "snapshot",
         }
     }
 }

@@ -26,9 +26,9 @@ mod error {
 mod ids {
     pub use sealstone::ids::{
         CheckpointId, CommitCount, CommitSeq, Epoch, EventId, FileId, Generation, GroupId,
-        HandoffId, LeaseId, NameGeneration, ObjectId, Ordinal, OutputId, OwnerId, PartId,
-        QuarantineId, ReceiptId, RecordingId, Sequence, StageId, StoreId, StreamId, UniqueId,
-        unix_millis,
+        HandoffId, LeaseId, NameGeneration, ObjectId, ObjectSnapshotId, Ordinal, OutputId, OwnerId,
+        PartId, QuarantineId, ReceiptId, RecordingId, Sequence, StageId, StoreId, StreamId,
+        UniqueId, unix_millis,
     };
 }
 
@@ -151,16 +151,19 @@ mod manifest {
         CheckpointRow, ChunkRow, ClaimKind, ClaimRow, Committed, Compacted, CondemnedRow,
         CountersKey, CountersRow, Cursor, Cut, DigestRow, Draft, Drafted, Edge, EdgeKey, EdgeRow,
         EventForm, EventRow, FEATURES_READ, FEATURES_WRITE, FORMAT, FileObjectRow, FileRow,
-        FileState, FrameRow, GroupRow, GroupState, HandoffOrderKey, HandoffOrderRow, HandoffRow,
-        HandoffState, HistoryKey, HistoryRow, InlineRow, JournalRow, JournalState, Key, LeaseRow,
-        Manifest, MetaRow, NameKey, NameRow, Namespace, Newborn, ObjectRow, Open, OpenGroupKey,
-        OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PageRow, ParameterKey, ParameterOrderKey,
-        ParameterOrderRow, ParameterRow, PartRow, Pass, PassRow, Place, ProducerKey, ProducerRow,
-        QuarantineRow, Raw, Reading, ReceiptRow, RecordingNameRow, RecordingRow, RecordingStatus,
-        ResourceKey, Row, RowKey, Settled, Snapshot, SnapshotRow, StageRow, StateBytes, StoreKey,
-        StreamRow, TURN_MILLIS_MAX, Table, ValueForm, Waits, Witness, Write, edges_of_value,
-        from_value, lock_file, lock_out, read_head, read_whole_head, replace_head, row_value,
-        switch, to_value, write_head, write_head_by,
+        FileState, FrameRow, GroupRow, GroupState, HANDOFF_NAMES_MAX, HandoffName, HandoffOrderKey,
+        HandoffOrderRow, HandoffRow, HandoffState, HistoryKey, HistoryRow, InlineRow, JournalRow,
+        JournalState, Key, LeaseRow, LeasedRow, Manifest, MetaRow, NameHandoffRow, NameKey,
+        NameRow, Namespace, Newborn, ObjectRow, ObjectSnapshotRow, ObjectSnapshotState, Open,
+        OpenGroupKey, OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PIECES_PER_ROW_MAX, PageRow,
+        ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow, PartRow, Pass, PassRow,
+        Piece, Place, PreparationRow, ProducerKey, ProducerRow, QuarantineRow, Raw, Reading,
+        ReceiptRow, RecipeRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey,
+        RetiringRow, Row, RowKey, ScrubRow, Settled, Snapshot, SnapshotNameKey, SnapshotNameRow,
+        SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm,
+        Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out, read_head,
+        read_whole_head, recipe_of, replace_head, row_value, switch, to_value, write_head,
+        write_head_by,
     };
 }
 
@@ -226,6 +229,10 @@ mod state {
         BATCH_BYTES_MAX, BATCH_CHANGES_MAX, Batch, Changed, CommitSeq, Entry, Found, Listing,
         NAME_BYTES_MAX, NameGeneration, Present, State, VALUE_BYTES_MAX,
     };
+}
+
+mod objects {
+    pub use sealstone::objects::Objects;
 }
 
 mod staging {

@@ -1,0 +1,19 @@
+//! objects: files of any size are stored by content, leased, published under names, retired together.
+//!
+//! ```text
+//!   prepare ──▶ put (bytes, reader, file) ──▶ leased, named by nobody ──[publish]──▶ names ──▶ get
+//!      │                                            │                        │
+//!      └─[abandon]─▶ retired ◀──[release, replace]──┴── snapshots, handoffs ─┘
+//!
+//!   describing   names, digests, what is told of them     publishing   names, snapshots, handoffs
+//!   storing      preparations, pieces, put                keeping      retire, reclaim, why, du, scrub
+//!   reading      whole, ranges, streams
+//! ```
+//!
+//! - OBJ9: what is needed to read an object is durable before anything makes it visible.
+//! - OBJ15: what goes, goes in one transaction, by one routine, whatever its number.
+//! - OBJ13: nobody's claim keeps a reader from what is published.
+
+mod describing;
+
+pub use describing::Objects;
