@@ -11,6 +11,7 @@ use super::changes::{ChangeLoad, Changes, RowKey};
 use super::commit::{self, Committed};
 use super::examine::Facts;
 use super::halt::{Halt, drop_quietly};
+use super::pinned::{Apart, PinnedRecipes};
 use super::read::Snapshot;
 use super::refit::Passing;
 use super::rows::MetaRow;
@@ -44,6 +45,7 @@ pub struct Manifest {
     /// Where other processes write as well.
     turns: Option<Turns>,
     changes: Changes,
+    pinned: Arc<PinnedRecipes>,
     /// What redb's handle leaves to the next one when the file is given another length.
     passing: Arc<Passing>,
     cache: usize,
@@ -72,6 +74,7 @@ impl Manifest {
             pending: Arc::default(),
             turns: None,
             changes: Changes::new(facts.counters.commit_seq),
+            pinned: Arc::default(),
             passing: Arc::default(),
             cache: 0,
             readers: Arc::default(),
@@ -160,6 +163,8 @@ impl Manifest {
         change: impl FnOnce(&mut Write<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         let mut carried = None;
+        // Until the transaction has ended, whichever way.
+        let apart = Apart::new(&self.pinned);
         let first = Protection::BytesWithTheirRows.is_on();
         let done = commit::run(
             db,
@@ -169,6 +174,7 @@ impl Manifest {
             owner,
             || self.check_name(),
             |w| {
+                w.note_apart(&apart);
                 if first && !self.pending.is_empty() {
                     // P3: what was written before this transaction is durable with it.
                     carried = Some(self.pending.carry(w)?);
@@ -297,6 +303,11 @@ impl Manifest {
     fn closed(&self, operation: &'static str) -> Error {
         let stopped = self.halt.check(operation).err();
         stopped.unwrap_or_else(|| closed(operation, self.halt.path()))
+    }
+
+    /// Recipes that readers of this process are in the middle of.
+    pub(super) fn pinned_recipes(&self) -> &Arc<PinnedRecipes> {
+        &self.pinned
     }
 
     pub(super) fn handle(&self) -> &RwLock<Option<Handle>> {

@@ -38,6 +38,7 @@ mod head;
 mod key;
 mod newborn;
 mod open;
+mod pinned;
 mod read;
 mod refit;
 mod row;
@@ -59,6 +60,7 @@ pub use head::{Witness, read_head, read_whole_head, replace_head, write_head, wr
 pub use key::{CountersKey, EdgeKey, Key, ResourceKey, StoreKey};
 pub use newborn::Newborn;
 pub use open::{CheckIntegrity, FEATURES_READ, FEATURES_WRITE, FORMAT, Open};
+pub use pinned::RecipePin;
 pub use read::{Edge, Raw, Reading, Snapshot};
 pub use row::{Row, from_value, to_value};
 pub use rows::*;

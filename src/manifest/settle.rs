@@ -14,7 +14,9 @@ use std::ops::ControlFlow;
 use super::key::Key;
 use super::read::Reading;
 use super::row::{Row, place_of};
-use super::rows::{FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place, RecipeRow};
+use super::rows::{
+    FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place, RecipeRow, RetiringRow,
+};
 use super::table::Table;
 use super::write::Write;
 use crate::error::{Error, Result};
@@ -148,6 +150,9 @@ impl Write<'_> {
     }
 
     fn condemn(&mut self, object: ObjectId, row: &ObjectRow) -> Result<()> {
+        if row.place == Place::Recipe && !self.may_take_apart(object) {
+            return self.put_off(object, row);
+        }
         // P4: rows, index and books change together, in the transaction that took the last edge.
         self.erase_object(object, row)?;
         if let Place::Extent { file, .. } = row.place {
@@ -164,6 +169,12 @@ impl Write<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Nobody finds a recipe any more that nothing refers to; its rows go later.
+    fn put_off(&mut self, object: ObjectId, row: &ObjectRow) -> Result<()> {
+        self.erase(Table::Digests, &(row.digest.prefix(), object).to_bytes())?;
+        self.put(&object, &RetiringRow { commit: self.commit_seq() })
     }
 
     fn book(

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::changes::Touched;
 use super::halt::Halt;
 use super::key::{CountersKey, EdgeKey, Key};
+use super::pinned::Apart;
 use super::read::{KeyBytes, Raw, Reading, Visit, get_in, scan_in};
 use super::row::{Row, place_of, to_value};
 use super::rows::{
@@ -35,6 +36,7 @@ pub struct Write<'t> {
     owner: Option<OwnerId>,
     counters: CountersRow,
     pub(super) unsettled: Unsettled,
+    apart: Option<Arc<Apart>>,
     touched: RefCell<Touched>,
 }
 
@@ -74,6 +76,7 @@ impl<'t> Write<'t> {
             owner,
             counters: CountersRow::default(),
             unsettled: Unsettled::default(),
+            apart: None,
             touched: RefCell::default(),
         };
         write.counters = write.require::<CountersRow>(&CountersKey)?;
@@ -269,6 +272,15 @@ impl<'t> Write<'t> {
     /// Who writes.
     pub fn owner(&self) -> Option<OwnerId> {
         self.owner
+    }
+
+    /// Notes what this transaction takes apart in `apart`, which ends when it has ended.
+    pub(super) fn note_apart(&mut self, apart: &Arc<Apart>) {
+        self.apart = Some(Arc::clone(apart));
+    }
+
+    pub(super) fn apart(&self) -> Option<&Apart> {
+        self.apart.as_deref()
     }
 
     /// The number that this commit will have.
