@@ -16,4 +16,6 @@
 
 mod describing;
 
-pub use describing::Objects;
+pub use crate::digest::Digest;
+pub use crate::ids::{CommitSeq, NameGeneration};
+pub use describing::{NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameView, Objects};

@@ -232,7 +232,10 @@ mod state {
 }
 
 mod objects {
-    pub use sealstone::objects::Objects;
+    pub use sealstone::objects::{
+        CommitSeq, Digest, NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameGeneration, NameView,
+        Objects,
+    };
 }
 
 mod staging {
