@@ -83,8 +83,17 @@ impl Tally {
     pub fn steps_missing(&self) -> Vec<&'static str> {
         // A salvage is cut by itself, and counts its own steps; events are of recordings, whose
         // histories are cut in tests/recording, and stages are cut in tests/staging.
-        let apart =
-            ["salvage.", "event.", "stage.", "output.", "group.", "quarantine.", "handoff."];
+        let apart = [
+            "salvage.",
+            "event.",
+            "stage.",
+            "output.",
+            "group.",
+            "quarantine.",
+            "handoff.",
+            "prepare.",
+            "put.",
+        ];
         let is_apart = |step: &Step| apart.iter().any(|protocol| step.name().starts_with(protocol));
         let missing = |step: &&Step| !self.steps.contains_key(step) && !is_apart(step);
         Step::ALL.iter().filter(missing).map(|step| step.name()).collect()

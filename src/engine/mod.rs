@@ -58,6 +58,7 @@ mod pin;
 mod pin_tests;
 mod publish;
 mod read_back;
+mod reads_whole;
 mod reclaim;
 mod recover;
 mod remains;

@@ -36,7 +36,9 @@ const INLINE_TOGETHER: u64 = 16;
 /// Bytes to store as one object.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Their digest, where it is known.
+    pub(crate) digest: Option<Digest>,
     /// What the sealed file's footer says of it.
     pub(crate) about: Vec<u8>,
     /// The row that will refer to it, for the label: table, key as far as it is known, and value as
@@ -49,8 +51,9 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    pub(crate) fn new(bytes: Vec<u8>, referrer: Option<RowText>) -> Self {
-        Self { bytes, about: Vec::new(), referrer, context: Arc::default(), in_file: false }
+    pub(crate) fn new(bytes: impl Into<Arc<Vec<u8>>>, referrer: Option<RowText>) -> Self {
+        let (about, context) = (Vec::new(), Arc::default());
+        Self { bytes: bytes.into(), digest: None, about, referrer, context, in_file: false }
     }
 }
 
@@ -97,7 +100,8 @@ impl SealedSet {
         building: &Building,
         contents: Vec<Content>,
     ) -> Result<Self> {
-        let digests: Vec<Digest> = contents.iter().map(|c| Digest::of(&c.bytes)).collect();
+        let of = |content: &Content| content.digest.unwrap_or_else(|| Digest::of(&content.bytes));
+        let digests: Vec<Digest> = contents.iter().map(of).collect();
         let lens = contents.iter().map(|c| c.bytes.len() as u64).collect();
         let mut set = Self {
             core: Arc::clone(core),

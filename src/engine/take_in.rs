@@ -135,7 +135,7 @@ impl SealedSet {
                 Place::Inline => {
                     // One that does not read is passed over: ours is stored beside it.
                     match w.get::<InlineRow>(&object) {
-                        Ok(Some(inline)) if inline.bytes == *bytes => return Ok(object),
+                        Ok(Some(inline)) if inline.bytes == **bytes => return Ok(object),
                         Err(e) if e.kind() != ErrorKind::Damage => return Err(e),
                         _ => {}
                     }
@@ -158,7 +158,7 @@ impl SealedSet {
         let row = match self.extent_row(w, index, files)? {
             Some(row) => row,
             None => {
-                w.put(&object, &InlineRow { bytes: bytes.clone() })?;
+                w.put(&object, &InlineRow { bytes: bytes.to_vec() })?;
                 let len = self.lens[index];
                 ObjectRow { digest, len, stored_len: len, codec: 0, place: Place::Inline }
             }

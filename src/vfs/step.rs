@@ -69,6 +69,8 @@ steps! {
     HandoffLink = "handoff.link",
     HandoffSyncDir = "handoff.sync_dir",
     HandoffSettle = "handoff.settle",
+    PrepareCommit = "prepare.commit",
+    PutCommit = "put.commit",
     RetireCommit = "retire.commit",
     ReclaimMark = "reclaim.mark",
     ReclaimUnlink = "reclaim.unlink",

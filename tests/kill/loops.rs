@@ -41,6 +41,8 @@ const OUT_OF_REACH: &[&str] = &[
     "group.",
     "quarantine.",
     "handoff.",
+    "prepare.",
+    "put.",
 ];
 
 struct Bench {

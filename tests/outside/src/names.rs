@@ -234,7 +234,8 @@ mod state {
 mod objects {
     pub use sealstone::objects::{
         CommitSeq, Digest, NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameGeneration, NameView,
-        Objects,
+        Objects, Compress, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces,
+        Preparation, PreparationView, PrepareOptions, PutOptions, Stored,
     };
 }
 

@@ -1,0 +1,72 @@
+//! What waits becomes durable: sealed, then stored and leased in one transaction.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::preparation::Preparation;
+use super::queue::{Batch, Take, Taken};
+use super::refer::Verdicts;
+use crate::engine::Content;
+use crate::error::Result;
+use crate::ids::ObjectId;
+use crate::manifest::{Key, Table};
+use crate::vfs::Step;
+
+/// What a transaction stored.
+pub(super) struct Published {
+    /// The contents of the batch, in their order.
+    pub(super) objects: Vec<ObjectId>,
+    /// Objects that it leased as pieces of what turned out to be stored otherwise.
+    pub(super) unneeded: Vec<ObjectId>,
+}
+
+impl Preparation {
+    /// Seals what waits; who comes meanwhile waits. On an error all of it waits on.
+    pub(super) fn seal(&self, how: Take) -> Result<()> {
+        let _one = self.sealing.lock();
+        let cap = self.store.limits().sealed_file_bytes;
+        loop {
+            let mut queue = self.queue.lock();
+            if how == Take::All && queue.bytes() < cap {
+                // Somebody else sealed it while we waited.
+                return Ok(());
+            }
+            let Some(batch) = queue.take(how) else { return Ok(()) };
+            drop(queue);
+            match self.publish(&batch) {
+                Ok(Published { objects, unneeded }) => {
+                    self.queue.lock().stored(&batch, &objects, &unneeded);
+                }
+                Err(e) => {
+                    self.queue.lock().give_back(batch);
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    fn publish(&self, batch: &Batch) -> Result<Published> {
+        let referrer = (Table::Leases.number(), self.lease().to_bytes(), Vec::new());
+        let content = |taken: &Taken| Content {
+            digest: Some(taken.content.digest),
+            ..Content::new(Arc::clone(&taken.content.bytes), Some(referrer.clone()))
+        };
+        // P3: sealed and synced before the transaction that names them.
+        let mut set = self.store.seal_contents(batch.contents.iter().map(content).collect())?;
+        let mut verdicts: Verdicts = BTreeMap::new();
+        loop {
+            let ask = Cell::new(None);
+            let tried = self.store.publish_again(&mut set, Step::PutCommit, |w, objects| {
+                self.refer(w, batch, objects, &verdicts, &ask)
+            });
+            match (tried, ask.take()) {
+                (Err(_), Some(object)) => {
+                    let verdict = self.store.reads_whole(object)?;
+                    verdicts.insert(object, verdict);
+                }
+                (tried, _) => return tried,
+            }
+        }
+    }
+}
