@@ -13,7 +13,7 @@ use crate::tamper::{Bench, assert_told, looked};
 fn in_file(row: &ObjectRow) -> Option<FileId> {
     match row.place {
         Place::Extent { file, .. } => Some(file),
-        Place::Inline => None,
+        Place::Inline | Place::Recipe => None,
     }
 }
 
