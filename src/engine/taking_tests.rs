@@ -253,7 +253,10 @@ fn p8_a_failed_sync_halts_and_an_unknown_outcome_deletes_nothing() {
         assert!(kind != ErrorKind::Io || unknown == 0, "what is known comes before the commit");
         skip = at + 1;
     }
-    assert!(known <= 2 && unknown >= 2, "a commit has two phases: {known} known, {unknown} unknown");
+    assert!(
+        known <= 2 && unknown >= 2,
+        "a commit has two phases: {known} known, {unknown} unknown"
+    );
 }
 
 /// Takes with the first sync of the manifest from operation `skip` of the taking on failing, and all later

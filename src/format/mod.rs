@@ -13,6 +13,7 @@
 //!   staged     a batch of a stage, and a part of a group
 //!   offsets    where the fields of a layout stand
 //!   compressed bytes of any length through zstd, for what is published
+//!   framed     an object through zstd, in frames that are read one by one
 //! ```
 //!
 //! Each byte layout is written once, in its file's constants; docs/FORMAT.md is compared with them.
@@ -21,6 +22,9 @@ pub mod column;
 pub(crate) mod compressed;
 pub mod footer;
 pub mod frame;
+pub mod framed;
+#[cfg(test)]
+mod framed_tests;
 pub mod head;
 pub mod label;
 pub mod layout;

@@ -20,7 +20,7 @@ fn contents(from: u64, count: u64) -> Vec<Vec<u8>> {
 fn places(store: &Store, objects: &[ObjectId]) -> BTreeSet<Option<u64>> {
     let snapshot = store.snapshot().unwrap();
     let place = |object| match snapshot.require::<ObjectRow>(object).unwrap().place {
-        Place::Inline => None,
+        Place::Inline | Place::Recipe => None,
         Place::Extent { file, .. } => Some(file.0),
     };
     objects.iter().map(place).collect()

@@ -178,7 +178,7 @@ fn rec41_equal_runs_share_everything_and_give_equal_files() {
             Place::Extent { file, .. } => {
                 Some(format!("{:?}", snapshot.require::<FileRow>(&file).unwrap().digest))
             }
-            Place::Inline => None,
+            Place::Inline | Place::Recipe => None,
         };
         chunks.iter().filter_map(|(_, row)| file(place(&row.object))).collect()
     };

@@ -25,6 +25,7 @@ macro_rules! layouts {
 const LAYOUTS: &[(&str, Layout)] = layouts![
     frame::HEADER_LAYOUT,
     frame::FRAME_LAYOUT,
+    framed::END_LAYOUT,
     record::RECORD_LAYOUT,
     sealed::HEADER_LAYOUT,
     footer::ENTRY_LAYOUT,

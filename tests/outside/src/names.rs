@@ -88,6 +88,12 @@ mod format_frame {
     };
 }
 
+mod format_framed {
+    pub use sealstone::format::framed::{
+        CODEC, END_BYTES, Encoder, FRAME_BYTES, Frames, decode_all, encode, pays, read_range,
+    };
+}
+
 mod format_head {
     pub use sealstone::format::head::{
         BYTES, CHECKSUM_AT, COMMIT_AT, Head, MAGIC, QUIET_AT, STORE_AT, VERSION, VERSION_AT,
