@@ -156,13 +156,19 @@ pub(super) fn fetch_kept(
     }
 }
 
-/// What must be so of a row and of the range that is asked for.
-fn check_plain(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) -> Result<()> {
-    if let Some(range) = range
-        && (range.start > range.end || range.end > row.len)
-    {
+/// The range must be one of the object.
+pub(super) fn check_range(object: ObjectId, row: &ObjectRow, range: &Range<u64>) -> Result<()> {
+    if range.start > range.end || range.end > row.len {
         let cause = format!("bytes {}..{} of {} were asked for", range.start, range.end, row.len);
         return Err(Error::invalid("fetch", place(object), cause));
+    }
+    Ok(())
+}
+
+/// What must be so of a row and of the range that is asked for.
+fn check_plain(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) -> Result<()> {
+    if let Some(range) = range {
+        check_range(object, row, range)?;
     }
     if row.codec != 0 {
         let cause = format!("its bytes have codec {}, which this release does not know", row.codec);

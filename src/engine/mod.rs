@@ -54,6 +54,7 @@ mod options;
 mod owner;
 mod pack;
 mod pin;
+mod pin_recipe;
 #[cfg(test)]
 mod pin_tests;
 mod publish;
@@ -109,6 +110,7 @@ pub use info::Info;
 pub use options::Options;
 pub use pack::{Packed, Packing};
 pub(crate) use pin::Pin;
+pub(crate) use pin_recipe::Run;
 pub(crate) use publish::count_dropped;
 pub use publish::{ChunkBuild, Sealing};
 pub use reclaim::{Budget, Reclaimed};

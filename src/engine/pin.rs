@@ -6,16 +6,21 @@
 //! ```
 //! A pin is in memory alone: it reaches no other process, and ends with this one. Where another one
 //! writes, what it reclaims meanwhile is a typed error here, and never another object's bytes.
+//!
+//! Its memory is bounded by the number of objects, not by their pieces: see `pin_recipe`.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::append::{JOURNAL_LEASES, stream_of_payload};
 use super::fetch;
+use super::pin_recipe::{KeptRecipe, PieceTold, Run};
 use super::store::Store;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::layout;
 use crate::ids::{FileId, LeaseId, ObjectId, StreamId};
 use crate::journal::Payload;
 use crate::manifest::{FileRow, InlineRow, LeaseRow, ObjectRow, Place, Reading, Snapshot};
@@ -44,24 +49,25 @@ impl Pins {
 }
 
 /// Where the bytes of an object were.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Kept {
     row: ObjectRow,
-    /// Its file, or its bytes.
+    /// Its file, its bytes, or its pieces.
     at: At,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum At {
     File(FileId, FileRow),
     Inline(Vec<u8>),
+    Recipe(KeptRecipe),
 }
 
 /// While it stands, reclaim and compaction of this process unlink no file that it needs.
 #[derive(Debug)]
 pub(crate) struct Pin {
     store: Store,
-    kept: Mutex<BTreeMap<ObjectId, Kept>>,
+    kept: Mutex<BTreeMap<ObjectId, Arc<Kept>>>,
     is_wide: Mutex<bool>,
 }
 
@@ -85,10 +91,33 @@ impl Pin {
         self.kept.lock().get(&object).map(|kept| kept.row.digest)
     }
 
+    /// The length of an object that it keeps.
+    pub(crate) fn len_of(&self, object: ObjectId) -> Option<u64> {
+        self.kept.lock().get(&object).map(|kept| kept.row.len)
+    }
+
+    /// Where the bytes of an object that it keeps are, or what it is; for messages.
+    pub(crate) fn place_of(&self, object: ObjectId) -> String {
+        let kept = self.kept.lock().get(&object).cloned();
+        match kept.as_deref() {
+            Some(Kept {
+                row: ObjectRow { place: Place::Extent { offset, .. }, .. },
+                at: At::File(_, file),
+            }) => {
+                let core = self.store.core();
+                let folders = core.manifest.meta().sealed_folders;
+                let path = layout::sealed(&core.root, &file.digest, file.unique, folders);
+                format!("{} at {offset}", path.display())
+            }
+            _ => format!("object {object}"),
+        }
+    }
+
     /// Keeps `objects`, as the rows of `snapshot` have them.
     ///
     /// # Errors
-    /// `NotFound` for an object without a row; `Damage` for a row that does not read.
+    /// `NotFound` for an object without a row; `Damage` for a row that does not read; `Conflict` for one
+    /// that was retired after the snapshot was taken, and whose pieces are too many to be kept one by one.
     pub(crate) fn keep(
         &self,
         snapshot: &Snapshot,
@@ -105,17 +134,14 @@ impl Pin {
             };
             let at = match row.place {
                 Place::Inline => At::Inline(snapshot.require::<InlineRow>(&object)?.bytes),
-                Place::Recipe => {
-                    let (place, cause) = (format!("object {object}"), "it consists of others");
-                    return Err(Error::new(ErrorKind::Unsupported, "read", place, cause));
-                }
+                Place::Recipe => At::Recipe(KeptRecipe::keep(&self.store, snapshot, object, &row)?),
                 Place::Extent { file, .. } => {
                     let file_row = snapshot.require::<FileRow>(&file)?;
                     *self.store.core().pins.pinned.lock().files.entry(file).or_default() += 1;
                     At::File(file, file_row)
                 }
             };
-            kept.insert(object, Kept { row, at });
+            kept.insert(object, Arc::new(Kept { row, at }));
         }
         Ok(())
     }
@@ -159,33 +185,88 @@ impl Pin {
     /// `Invalid` for a range beyond its end; `Damage`; `Conflict` when another process gave them back
     /// meanwhile: take a fresh view.
     pub(crate) fn fetch_range(&self, object: ObjectId, range: Range<u64>) -> Result<Vec<u8>> {
+        self.fetch_run(object, range, &mut Run::default())
+    }
+
+    /// As [`Pin::fetch_range`]; `run` is what the last call left of a recipe's pieces, for those who read
+    /// on.
+    pub(crate) fn fetch_run(
+        &self,
+        object: ObjectId,
+        range: Range<u64>,
+        run: &mut Run,
+    ) -> Result<Vec<u8>> {
         let Some(kept) = self.kept.lock().get(&object).cloned() else {
             return self.store.fetch_range(object, range);
         };
         let (core, files) = (self.store.core(), self.store.files());
         core.check_read("read")?;
-        let failed =
-            match fetch::fetch_kept(core, files, object, &kept.row, &kept.at.rows(), &range) {
-                Err(e) if e.kind() == ErrorKind::Damage => e,
-                done => return done,
-            };
-        if let At::File(file, _) = kept.at {
-            files.forget(file);
-        }
-        match self.store.fetch_range(object, range) {
-            Err(e) if e.kind() == ErrorKind::NotFound && self.is_alone() => Err(failed),
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                let cause = "another process gave it back meanwhile; take a fresh view";
-                let place = format!("object {object}");
-                Err(Error::new(ErrorKind::Conflict, "read", place, cause).with_source(failed))
+        let (row, at) = (&kept.row, &kept.at);
+        let read = match at {
+            At::File(file, file_row) => {
+                let at = fetch::KeptAt::File(*file, file_row);
+                fetch::fetch_kept(core, files, object, row, &at, &range)
             }
+            At::Inline(bytes) => {
+                fetch::fetch_kept(core, files, object, row, &fetch::KeptAt::Inline(bytes), &range)
+            }
+            At::Recipe(recipe) => {
+                fetch::check_range(object, row, &range)?;
+                recipe.read(&self.store, object, &range, run)
+            }
+        };
+        let failed = match read {
+            Err(e) if e.kind() == ErrorKind::Damage => e,
+            done => return done,
+        };
+        if let At::File(file, _) = at {
+            files.forget(*file);
+        }
+        match self.store.fetch_range(object, range.clone()) {
+            Err(e) if e.kind() == ErrorKind::NotFound && is_alone(&self.store) => {
+                self.fetch_twin(object, row, range).ok_or(failed)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                match self.fetch_twin(object, row, range) {
+                    Some(bytes) => Ok(bytes),
+                    None => Err(given_back(object).with_source(failed)),
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::Damage => self.fetch_twin(object, row, range).ok_or(e),
             done => done,
         }
     }
 
-    /// Whether no other process gives anything back.
-    fn is_alone(&self) -> bool {
-        self.store.inner.writer.is_some() && !self.store.is_shared()
+    /// The piece of a recipe that begins at byte `at`; `None` of an object that is none.
+    ///
+    /// # Errors
+    /// As [`Pin::fetch_range`].
+    pub(crate) fn piece_at(
+        &self,
+        object: ObjectId,
+        at: u64,
+        run: &mut Run,
+    ) -> Result<Option<PieceTold>> {
+        let kept = self.kept.lock().get(&object).cloned();
+        match kept.as_deref() {
+            Some(Kept { at: At::Recipe(recipe), .. }) => {
+                recipe.piece_at(&self.store, object, at, run)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The same bytes of another object with the same digest: content that did not read may have been
+    /// stored again.
+    fn fetch_twin(&self, object: ObjectId, row: &ObjectRow, range: Range<u64>) -> Option<Vec<u8>> {
+        let pin = self.store.pin();
+        let mut twins = self.store.snapshot().ok()?.object_of(&row.digest).ok()?;
+        twins.retain(|(twin, other)| *twin != object && other.len == row.len);
+        // The last one was stored when those before it did not read.
+        let mut read = twins.into_iter().rev();
+        let read = read.find_map(|(twin, _)| self.store.fetch_range(twin, range.clone()).ok());
+        drop(pin);
+        read
     }
 
     /// The bytes of an unsealed record whose payload was kept, or is in memory.
@@ -223,13 +304,15 @@ impl Pin {
     }
 }
 
-impl At {
-    fn rows(&self) -> fetch::KeptAt<'_> {
-        match self {
-            Self::File(file, row) => fetch::KeptAt::File(*file, row),
-            Self::Inline(bytes) => fetch::KeptAt::Inline(bytes),
-        }
-    }
+/// Whether no other process gives anything back.
+pub(super) fn is_alone(store: &Store) -> bool {
+    store.inner.writer.is_some() && !store.is_shared()
+}
+
+/// What is said of something that another process retired under its reader.
+pub(super) fn given_back(object: ObjectId) -> Error {
+    let cause = "another process gave it back meanwhile; take a fresh view";
+    Error::new(ErrorKind::Conflict, "read", format!("object {object}"), cause)
 }
 
 impl Drop for Pin {
@@ -237,11 +320,11 @@ impl Drop for Pin {
         self.narrow();
         let mut pinned = self.store.core().pins.pinned.lock();
         for kept in self.kept.get_mut().values() {
-            let At::File(file, _) = kept.at else { continue };
-            if let Some(count) = pinned.files.get_mut(&file) {
+            let At::File(file, _) = &kept.at else { continue };
+            if let Some(count) = pinned.files.get_mut(file) {
                 *count -= 1;
                 if *count == 0 {
-                    pinned.files.remove(&file);
+                    pinned.files.remove(file);
                 }
             }
         }

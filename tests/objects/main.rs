@@ -1,5 +1,7 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
+mod made;
+mod reading;
 mod storing;
 mod support;
 

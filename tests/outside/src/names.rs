@@ -164,12 +164,12 @@ mod manifest {
         OpenGroupKey, OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PIECES_PER_ROW_MAX, PageRow,
         ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow, PartRow, Pass, PassRow,
         Piece, Place, PreparationRow, ProducerKey, ProducerRow, QuarantineRow, Raw, Reading,
-        ReceiptRow, RecipeRow, RecordingNameRow, RecordingRow, RecordingStatus, ResourceKey,
-        RetiringRow, Row, RowKey, ScrubRow, Settled, Snapshot, SnapshotNameKey, SnapshotNameRow,
-        SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX, Table, ValueForm,
-        Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out, read_head,
-        read_whole_head, recipe_of, replace_head, row_value, switch, to_value, write_head,
-        write_head_by,
+        ReceiptRow, RecipePin, RecipeRow, RecordingNameRow, RecordingRow, RecordingStatus,
+        ResourceKey, RetiringRow, Row, RowKey, ScrubRow, Settled, Snapshot, SnapshotNameKey,
+        SnapshotNameRow, SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX,
+        Table, ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
+        read_head, read_whole_head, recipe_of, replace_head, row_value, switch, to_value,
+        write_head, write_head_by,
     };
 }
 
@@ -239,9 +239,10 @@ mod state {
 
 mod objects {
     pub use sealstone::objects::{
-        CommitSeq, Digest, NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameGeneration, NameView,
-        Objects, Compress, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces,
-        Preparation, PreparationView, PrepareOptions, PutOptions, Stored,
+        CommitSeq, Compress, Digest, IN_MEMORY_BYTES_MAX, NAME_BYTES_MAX, NAMESPACE_BYTES_MAX,
+        Name, NameGeneration, NameView, Object, ObjectReader, Objects, PREPARATION_NAME_BYTES_MAX,
+        PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation, PreparationView, PrepareOptions,
+        PutOptions, READ_AHEAD_BYTES, Stored,
     };
 }
 
