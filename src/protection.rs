@@ -115,6 +115,7 @@ protections! {
     HandoffSynced = "handoff_synced",
     HandoffOwn = "handoff_own",
     HandoffAnew = "handoff_anew",
+    PublishedKept = "published_kept",
 }
 
 #[cfg(feature = "sim")]

@@ -104,6 +104,7 @@ pub fn protections_in_use() -> Vec<Protection> {
         Protection::HandoffSynced,
         Protection::HandoffOwn,
         Protection::HandoffAnew,
+        Protection::PublishedKept,
     ];
     Protection::ALL.iter().copied().filter(|one| !elsewhere.contains(one)).collect()
 }

@@ -93,6 +93,9 @@ impl Tally {
             "handoff.",
             "prepare.",
             "put.",
+            "names.",
+            "snapshot_names.",
+            "name_handoff.",
         ];
         let is_apart = |step: &Step| apart.iter().any(|protocol| step.name().starts_with(protocol));
         let missing = |step: &&Step| !self.steps.contains_key(step) && !is_apart(step);

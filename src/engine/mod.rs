@@ -63,6 +63,7 @@ mod reads_whole;
 mod reclaim;
 mod recover;
 mod remains;
+mod removing;
 mod retain;
 mod retire;
 mod rewind;
@@ -91,6 +92,7 @@ mod worker;
 
 pub use crate::manifest::Compacted;
 pub use account::Accounts;
+pub(crate) use append::JOURNAL_HOLDER;
 pub use append::{Accepted, Append};
 pub use backup::{Backup, BackupOptions, BackupProgress};
 pub use checkpoint::{Checkpoint, CheckpointNote};
@@ -116,6 +118,10 @@ pub use publish::{ChunkBuild, Sealing};
 pub use reclaim::{Budget, Reclaimed};
 pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};
 pub use recover::Recovery;
+pub(crate) use removing::{
+    names_of_snapshot, remove_lease, remove_leased, remove_name, remove_name_handoff,
+    remove_object_snapshot, remove_preparation,
+};
 pub use retire::{Retired, Thing};
 pub(crate) use seal::{Content, RowText, SealedSet};
 pub use sealer::Sealer;

@@ -3,11 +3,11 @@
 //! P4: ONE transaction for any number of things; rows and edges go, and an object whose last edge
 //! went is condemned with them. The cost follows the batch, not the store.
 
-use super::append::JOURNAL_HOLDER;
 use super::hold::let_go;
+use super::removing::remove_lease;
 use super::store::Store;
 use super::streams::{Streams, unknown};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
 use crate::manifest::{CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, StreamRow, Write};
 use crate::vfs::Step;
@@ -130,20 +130,7 @@ impl Store {
 
 fn remove(w: &mut Write, thing: &Thing) -> Result<bool> {
     match thing {
-        Thing::Lease(lease) => {
-            if let Some(row) = w.get::<LeaseRow>(lease)?
-                && row.holder == JOURNAL_HOLDER
-            {
-                let cause = "it keeps a payload that a journal names";
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "retire",
-                    format!("lease {lease}"),
-                    cause,
-                ));
-            }
-            Ok(w.remove::<LeaseRow>(lease)?.is_some())
-        }
+        Thing::Lease(lease) => Ok(remove_lease(w, *lease)?.is_some()),
         Thing::Checkpoint(scope, id) => Ok(w.remove::<CheckpointRow>(&(*scope, *id))?.is_some()),
         Thing::Stream(stream) => {
             let range = (*stream, Ordinal(0))..=(*stream, Ordinal(u64::MAX));

@@ -15,12 +15,14 @@
 //! - OBJ13: nobody's claim keeps a reader from what is published.
 
 mod describing;
+mod publishing;
 mod reading;
 mod storing;
 
 pub use crate::digest::Digest;
 pub use crate::ids::{CommitSeq, NameGeneration};
 pub use describing::{NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameView, Objects};
+pub use publishing::{Expected, PUBLISH_NAMES_MAX, Present, Publish, Published};
 pub use reading::{IN_MEMORY_BYTES_MAX, Object, ObjectReader, READ_AHEAD_BYTES};
 pub use storing::{
     Compress, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation,

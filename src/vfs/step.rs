@@ -71,6 +71,7 @@ steps! {
     HandoffSettle = "handoff.settle",
     PrepareCommit = "prepare.commit",
     PutCommit = "put.commit",
+    NamesCommit = "names.commit",
     RetireCommit = "retire.commit",
     ReclaimMark = "reclaim.mark",
     ReclaimUnlink = "reclaim.unlink",

@@ -43,6 +43,9 @@ const OUT_OF_REACH: &[&str] = &[
     "handoff.",
     "prepare.",
     "put.",
+    "names.",
+    "snapshot_names.",
+    "name_handoff.",
 ];
 
 struct Bench {

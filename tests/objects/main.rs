@@ -1,6 +1,8 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
 mod made;
+#[cfg(feature = "sim")]
+mod names;
 mod reading;
 mod storing;
 mod support;

@@ -221,6 +221,8 @@ pub struct NameHandoffRow {
     pub intent: Vec<u8>,
     /// The lease whose objects it names, if it stands still.
     pub lease: Option<LeaseId>,
+    /// The commit that prepared it: its generation, which what shows that it was done has to name.
+    pub prepared: CommitSeq,
     /// Wall-clock nanoseconds when it was prepared.
     pub at: Option<i64>,
 }
@@ -236,7 +238,9 @@ impl Row for NameHandoffRow {
         if self.names.len() > HANDOFF_NAMES_MAX {
             return Some("it changes more names than one publication may");
         }
-        self.names.iter().find_map(|name| exceeds(&[name.len]))
+        let generation = |name: &HandoffName| name.expected.map_or(0, |expected| expected.0);
+        exceeds(&[self.prepared.0])
+            .or_else(|| self.names.iter().find_map(|name| exceeds(&[name.len, generation(name)])))
     }
 }
 

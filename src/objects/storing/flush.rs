@@ -34,7 +34,7 @@ impl Preparation {
             }
             let Some(batch) = queue.take(how) else { return Ok(()) };
             drop(queue);
-            match self.publish(&batch) {
+            match self.publish_batch(&batch) {
                 Ok(Published { objects, unneeded }) => {
                     self.queue.lock().stored(&batch, &objects, &unneeded);
                 }
@@ -46,7 +46,7 @@ impl Preparation {
         }
     }
 
-    fn publish(&self, batch: &Batch) -> Result<Published> {
+    fn publish_batch(&self, batch: &Batch) -> Result<Published> {
         let referrer = (Table::Leases.number(), self.lease().to_bytes(), Vec::new());
         let content = |taken: &Taken| Content {
             digest: Some(taken.content.digest),

@@ -46,6 +46,11 @@ impl Preparation {
         self.lease
     }
 
+    /// The store that it is in.
+    pub(in crate::objects) fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub(super) fn into_parts(self) -> (Store, String, Claim) {
         (self.store, self.name, self.claim)
     }

@@ -2,12 +2,10 @@
 
 use super::options::PrepareOptions;
 use super::preparation::Preparation;
-use crate::engine::Retired;
+use crate::engine::{Retired, remove_preparation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::LeaseId;
-use crate::manifest::{
-    ClaimKind, LeaseRow, LeasedRow, PreparationRow, Reading, ResourceKey, Write,
-};
+use crate::manifest::{ClaimKind, LeaseRow, PreparationRow, Reading, ResourceKey, Write};
 use crate::objects::describing::Objects;
 use crate::vfs::Step;
 
@@ -101,23 +99,6 @@ impl Preparation {
         })?;
         claim.released();
         Ok(committed.value)
-    }
-}
-
-/// Takes a preparation's rows away, inside a transaction: its leases go with it. Whether there was one.
-pub(in crate::objects) fn remove_preparation(w: &mut Write, name: &str) -> Result<bool> {
-    let Some(row) = w.remove::<PreparationRow>(&name.to_owned())? else { return Ok(false) };
-    w.remove::<LeaseRow>(&row.lease)?;
-    // In bounded portions: what one lease keeps may be long.
-    const PORTION: usize = 4096;
-    loop {
-        let leased = w.list::<LeasedRow>(leased_of(row.lease), PORTION)?;
-        for (key, _) in &leased {
-            w.remove::<LeasedRow>(key)?;
-        }
-        if leased.len() < PORTION {
-            return Ok(true);
-        }
     }
 }
 

@@ -246,6 +246,10 @@ mod objects {
     };
 }
 
+mod objects_publishing {
+    pub use sealstone::objects::{Expected, PUBLISH_NAMES_MAX, Present, Publish, Published};
+}
+
 mod staging {
     pub use sealstone::staging::{
         Appended, Batch, ConvertOptions, ConvertProgress, Converted, Converter, DirectoryTarget,

@@ -1,0 +1,126 @@
+//! Removing: one function for each kind of row that goes with a name, a snapshot of names, a publication
+//! that is not decided, a lease or a preparation. Replacing, releasing, rolling back, abandoning and
+//! retiring all come here; what the rows referred to is left to the settlement (OBJ17).
+
+use crate::engine::append::JOURNAL_HOLDER;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{HandoffId, LeaseId, ObjectId, ObjectSnapshotId};
+use crate::manifest::{
+    LeaseRow, LeasedRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectSnapshotRow,
+    ObjectSnapshotState, PreparationRow, Reading, SnapshotNameKey, SnapshotNameRow, Write,
+};
+
+/// Rows that are gathered before they go.
+const PAGE: usize = 1024;
+
+/// Takes a name away; what stood there.
+///
+/// # Errors
+/// As [`Write::remove`].
+pub(crate) fn remove_name(w: &mut Write<'_>, name: &NameKey) -> Result<Option<NameRow>> {
+    w.remove::<NameRow>(name)
+}
+
+/// Takes a committed snapshot of names away, with all names in it.
+///
+/// # Errors
+/// `Conflict` for one that is open.
+pub(crate) fn remove_object_snapshot(
+    w: &mut Write<'_>,
+    name: &str,
+) -> Result<Option<ObjectSnapshotRow>> {
+    let key = name.to_owned();
+    let Some(row) = w.get::<ObjectSnapshotRow>(&key)? else { return Ok(None) };
+    // OBJ11: from open to committed, and from there away.
+    if row.state == ObjectSnapshotState::Open {
+        let (place, cause) = (format!("snapshot {name:?}"), "it is open; commit it first");
+        return Err(Error::new(ErrorKind::Conflict, "retire", place, cause));
+    }
+    loop {
+        let page = w.list::<SnapshotNameRow>(names_of_snapshot(row.snapshot), PAGE)?;
+        if page.is_empty() {
+            break;
+        }
+        for (key, _) in page {
+            w.remove::<SnapshotNameRow>(&key)?;
+        }
+    }
+    w.remove::<ObjectSnapshotRow>(&key)
+}
+
+/// The keys of all names in a snapshot.
+pub(crate) fn names_of_snapshot(snapshot: ObjectSnapshotId) -> std::ops::Range<SnapshotNameKey> {
+    let at = |snapshot, namespace| SnapshotNameKey {
+        snapshot,
+        name: NameKey { namespace, name: String::new() },
+    };
+    at(snapshot, Namespace(0))..at(snapshot, Namespace(u16::MAX))
+}
+
+/// Takes a publication to an outside system away, however it was decided; the names that it was to change
+/// are the caller's.
+///
+/// # Errors
+/// As [`Write::remove`].
+pub(crate) fn remove_name_handoff(
+    w: &mut Write<'_>,
+    handoff: HandoffId,
+) -> Result<Option<NameHandoffRow>> {
+    w.remove::<NameHandoffRow>(&handoff)
+}
+
+/// Takes a lease away, with its hold on objects in its own row and in rows of theirs.
+///
+/// # Errors
+/// `Conflict` for one that keeps what a journal names.
+pub(crate) fn remove_lease(w: &mut Write<'_>, lease: LeaseId) -> Result<Option<LeaseRow>> {
+    let Some(row) = w.get::<LeaseRow>(&lease)? else { return Ok(None) };
+    if row.holder == JOURNAL_HOLDER {
+        let (place, cause) = (format!("lease {lease}"), "it keeps a payload that a journal names");
+        return Err(Error::new(ErrorKind::Conflict, "retire", place, cause));
+    }
+    let leased = (lease, ObjectId(0))..=(lease, ObjectId(u64::MAX));
+    loop {
+        let page = w.list::<LeasedRow>(leased.clone(), PAGE)?;
+        if page.is_empty() {
+            break;
+        }
+        for (key, _) in page {
+            w.remove::<LeasedRow>(&key)?;
+        }
+    }
+    w.remove::<LeaseRow>(&lease)
+}
+
+/// Ends the hold of a lease on `objects`, wherever it is written, and on nothing else.
+///
+/// # Errors
+/// As [`Write::remove`].
+pub(crate) fn remove_leased(
+    w: &mut Write<'_>,
+    lease: LeaseId,
+    objects: impl IntoIterator<Item = ObjectId>,
+) -> Result<()> {
+    let Some(mut row) = w.get::<LeaseRow>(&lease)? else { return Ok(()) };
+    let mut named: std::collections::BTreeSet<ObjectId> = row.objects.iter().copied().collect();
+    for object in objects {
+        named.remove(&object);
+        w.remove::<LeasedRow>(&(lease, object))?;
+    }
+    let before = row.objects.len();
+    row.objects.retain(|object| named.contains(object));
+    match row.objects.len() == before {
+        true => Ok(()),
+        false => w.put(&lease, &row),
+    }
+}
+
+/// Takes a preparation away, with its lease.
+///
+/// # Errors
+/// As [`remove_lease`].
+pub(crate) fn remove_preparation(w: &mut Write<'_>, name: &str) -> Result<Option<PreparationRow>> {
+    let Some(row) = w.remove::<PreparationRow>(&name.to_owned())? else { return Ok(None) };
+    remove_lease(w, row.lease)?;
+    Ok(Some(row))
+}
