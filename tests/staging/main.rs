@@ -17,6 +17,7 @@ mod flush;
 mod generations;
 mod handing_off;
 mod json_lines;
+mod lengths;
 mod lives;
 mod matrix;
 mod outputs;

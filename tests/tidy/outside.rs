@@ -15,6 +15,7 @@ const SHARED: &[&str] = &[
     "sealstone::engine",
     "sealstone::state",
     "sealstone::recording",
+    "sealstone::staging",
     "sealstone::journal",
     "sealstone::check",
     "sealstone::interop",
@@ -24,7 +25,7 @@ const SHARED: &[&str] = &[
 ];
 
 /// What starts with a capital there and is no type that could be shared: traits, names of
-/// functions, and a transaction, which lives inside one call.
+/// functions, and what lives inside one call: a transaction, a rule, and what a converter is given.
 const NOT_SHARED: &[&str] = &[
     "sealstone::Result",
     "sealstone::vfs::AroundDisk",
@@ -46,6 +47,13 @@ const NOT_SHARED: &[&str] = &[
     "sealstone::recording::Element",
     "sealstone::recording::Number",
     "sealstone::recording::Progress",
+    "sealstone::staging::Converter",
+    "sealstone::staging::Input",
+    "sealstone::staging::Merger",
+    "sealstone::staging::OnProgress",
+    "sealstone::staging::OutputWriter",
+    "sealstone::staging::Ready",
+    "sealstone::staging::Target",
 ];
 
 /// Every name that a user can write, with its path, from the title pages and the files behind them.

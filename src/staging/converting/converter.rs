@@ -13,7 +13,8 @@ use crate::staging::GroupView;
 /// Nothing of it runs inside a transaction. What it returns as an error, and a panic, is an error of
 /// that one group: its inputs stay, it is free again, and the next plan takes it up.
 pub trait Converter: Send + Sync {
-    /// The name of what the outputs are, say `parquet`: outputs are listed with it.
+    /// The name of what the outputs are, say `parquet`: outputs are listed with it. At
+    /// most 256 bytes.
     fn form(&self) -> &str;
 
     /// Reads batches from `input`, all or as many as it wants, and writes the output. Returns the rows
@@ -36,7 +37,7 @@ pub trait Converter: Send + Sync {
     /// What keeps it from being read.
     fn count_rows(&self, output: &mut OutputReader) -> Result<u64>;
 
-    /// The schema of that output, as bytes; none by default.
+    /// The schema of that output, as bytes, at most 1 MiB; none by default.
     ///
     /// # Errors
     /// What keeps it from being read.

@@ -5,12 +5,11 @@ use crate::engine::Claim;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{GroupRow, Reading};
 use crate::staging::Stage;
+use crate::staging::describing::shortened;
 use crate::vfs::Step;
 
 /// Why a group that gave no rows is still there.
 const NO_ROWS: &str = "its converter wrote no rows";
-/// So much of why it failed is kept, in bytes.
-const FAILURE_BYTES_MAX: usize = 1024;
 
 /// STG20: notes that converting `group` failed and releases its claim, in ONE transaction. What was
 /// cancelled is not noted. Where nothing can be written now the claim
@@ -58,13 +57,4 @@ fn release(stage: &Stage, claim: Claim) {
     if let Err(e) = stage.store.release_claims(vec![claim]) {
         stage.memory.keep_trouble(e);
     }
-}
-
-fn shortened(mut text: String) -> String {
-    let mut end = FAILURE_BYTES_MAX.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
 }

@@ -23,6 +23,7 @@ use crate::ids::ObjectId;
 use crate::manifest::{OutputRow, StageRow, Write};
 use crate::protection::Protection;
 use crate::staging::Stage;
+use crate::staging::describing::Said;
 use crate::vfs::Step;
 
 /// How often the stage's schema may move on under a publication before it gives up.
@@ -166,6 +167,7 @@ fn union(with: &With<'_>, before: &[u8], publication: &Publication) -> Result<Ve
             let cause = "merging schemas panicked; nothing was published";
             Err(Error::new(ErrorKind::CallerPanicked, "convert", "schema", cause))
         })?;
+        Said::Schema.check("convert", schema.len())?;
     }
     Ok(schema)
 }

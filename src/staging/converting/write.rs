@@ -15,6 +15,7 @@ use crate::ids::{GroupId, ObjectId, OutputId, PartId};
 use crate::manifest::{Key as _, OutputRow, PartRow, Table, to_value};
 use crate::protection::Protection;
 use crate::staging::Stage;
+use crate::staging::describing::Said;
 
 /// After so many failures bytes that the disk refuses are taken for bytes that do not read.
 const REFUSALS_MAX: u32 = 2;
@@ -69,6 +70,7 @@ pub(super) fn convert_slice(
     let even_refused = group.row.failures >= REFUSALS_MAX && failed_last(&group.row);
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
+    Said::Form.check("convert", with.converter.form().len())?;
     let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));
     content.context = context(with.stage, group.id, parts)?.into();
     let mut said = 0;
@@ -160,6 +162,7 @@ pub(super) fn validate(
         Found::Schema(schema) => schema,
         Found::Rows(_) => Vec::new(),
     };
+    Said::Schema.check("convert", schema.len())?;
     Ok((sealed.take()?, schema))
 }
 

@@ -13,6 +13,7 @@ use crate::manifest::{
     ClaimKind, HandoffRow, HandoffState, ObjectRow, OutputRow, Reading, ResourceKey, Write,
 };
 use crate::protection::Protection;
+use crate::staging::describing::{Said, shortened};
 use crate::staging::{OutputReader, Stage};
 use crate::vfs::Step;
 
@@ -158,7 +159,11 @@ impl Attempt<'_> {
     /// Does it, and decides by what is there then.
     pub(super) fn hand_off(self, target: &dyn Target) -> Result<HandedOff> {
         let name = self.row.target.clone();
-        match called(&name, || self.done(target)) {
+        let done = called(&name, || self.done(target)).and_then(|evidence| {
+            Said::Evidence.check("hand off", evidence.len())?;
+            Ok(evidence)
+        });
+        match done {
             Ok(evidence) => {
                 let (id, mut row) = (self.id, self.row.clone());
                 (row.state, row.evidence, row.failure) = (HandoffState::Done, evidence, None);
@@ -222,7 +227,7 @@ impl Attempt<'_> {
     /// Writes down why it failed. It stays prepared, and is free for the next.
     fn failed(self, why: Error) -> Error {
         let mut row = self.row.clone();
-        row.failure = Some(why.chain());
+        row.failure = Some(shortened(why.chain()));
         let stage = self.stage;
         // The first failure is the one to tell; the other one is told by the next call.
         if let Err(e) = self.settle(&row)

@@ -6,6 +6,7 @@ use super::target::{Offer, Target};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{HandoffId, OutputId};
 use crate::manifest::HandoffState;
+use crate::staging::describing::Said;
 use crate::staging::{OutputView, Stage};
 
 /// What became of a hand-off that was resumed.
@@ -34,6 +35,7 @@ impl Stage {
     pub fn hand_off(&self, output: OutputId, target: &dyn Target) -> Result<HandedOff> {
         self.check("hand off")?;
         let name = called("target", || Ok(target.name()))?;
+        Said::Target.check("hand off", name.len())?;
         let found = standing(&self.store.snapshot()?, self.id(), output, &name)?;
         let intent = match found {
             Some((id, row)) if row.state == HandoffState::Done => {
@@ -45,6 +47,7 @@ impl Stage {
                 called(&name, || target.intent(&offer))?
             }
         };
+        Said::Intent.check("hand off", intent.len())?;
         match prepare(self, output, &name, &intent)? {
             Begun::Ours(attempt) => attempt.hand_off(target),
             Begun::Decided(id, row) => Ok(HandedOff::of(id, &row, true)),

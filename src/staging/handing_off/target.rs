@@ -20,11 +20,12 @@ pub struct Offer {
 /// the output meanwhile, however long that takes, so that no two of these calls for one output run at
 /// once. A panic in any of them is an error of that hand-off and of no other.
 pub trait Target {
-    /// Names the outside system. A hand-off that was prepared under another name is left alone.
+    /// Names the outside system. A hand-off that was prepared under another name is left alone. At
+    /// most 4 KiB.
     fn name(&self) -> String;
 
     /// What is to be there, with all that it takes to put it there, to find it and to take it away. It
-    /// may look at the outside system, and changes nothing in it.
+    /// may look at the outside system, and changes nothing in it. At most 64 KiB.
     ///
     /// # Errors
     /// Whatever keeps it from saying so: nothing was prepared then.
@@ -48,7 +49,8 @@ pub trait Target {
     fn put(&self, intent: &[u8], attempt: u32, bytes: &mut OutputReader) -> Result<()>;
 
     /// Reads back what is there: what shows that it is what was intended, and there for good; `None` if
-    /// it is not there, or if something else is. That a name exists shows nothing.
+    /// it is not there, or if something else is. That a name exists shows nothing. At
+    /// most 64 KiB.
     ///
     /// # Errors
     /// Whatever keeps it from knowing.
