@@ -159,3 +159,29 @@ fn outputs_merge_into_one_with_all_rows() {
     let texts: Vec<_> = rows[0]["t"].as_string::<i32>().iter().collect();
     assert_eq!(texts, [None, None, Some("x"), Some("y")]);
 }
+
+/// Of a group with batches that Parquet has no form for, whatever the others are: does each of these go to
+/// quarantine with the reason, and become the others an output; also where they are read twice?
+#[test]
+fn stg15_batches_that_parquet_has_no_form_for_are_put_aside() {
+    let staged = Staged::by_name();
+    staged.lines("a", "{\"n\":1}\n");
+    staged.lines("a", "{\"n\":2}\n7\n");
+    staged.stage.seal().unwrap();
+    let empty: ArrayRef = Arc::new(arrow_array::StructArray::new_empty_fields(3, None));
+    staged
+        .arrow("a", &batch(vec![("empty", empty), ("n", Arc::new(Int64Array::from(vec![9; 3])))]));
+    staged.lines("a", "{\"n\":3}\n");
+    let group = staged.convert(&ToParquet::new()).remove(0);
+    let made = group.made.unwrap();
+    assert_eq!((made.rows, made.outputs.len(), made.rows_left), (2, 1, 0));
+    assert_eq!(ints(&staged.rows_of(made.outputs[0]), "n"), [Some(1), Some(3)]);
+    let reasons: Vec<_> = made.quarantined.iter().map(|one| (one.rows, &one.reason)).collect();
+    assert!(reasons.len() == 2 && reasons[0].1.contains("line 2 is no object"), "{reasons:?}");
+    assert!(reasons[1].1.contains("Parquet"), "{reasons:?}");
+    assert_eq!(staged.stage.view().unwrap().rows(), 7);
+    // Another converter takes the lines.
+    staged.stage.retry(made.quarantined[0].id).unwrap();
+    let made = staged.convert(&JsonLinesToZstd::new()).remove(0).made.unwrap();
+    assert_eq!(made.rows, 2);
+}

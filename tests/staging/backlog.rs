@@ -73,7 +73,7 @@ pub fn convert(root: &Path, seed: u64) {
 fn convert_some(stage: &Stage, mut rng: Rng) {
     while !stage.groups().unwrap().is_empty() {
         let most = 1 + rng.below(24) as usize;
-        let plan = stage.plan(&PlanOptions { groups_max: most }).unwrap();
+        let plan = stage.plan(&PlanOptions { groups_max: most, ..PlanOptions::default() }).unwrap();
         if plan.is_empty() {
             std::thread::sleep(Duration::from_millis(2));
             continue;

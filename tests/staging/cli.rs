@@ -387,3 +387,41 @@ fn stg9_a_killed_append_takes_each_line_once() {
     assert_eq!(lines(&store, "logs"), sorted(&whole));
     ran(&["check", &store], 0);
 }
+
+/// Can a group be put into quarantine by hand and given back; are rows of JSON lines printed wherever they are, an
+/// output through zstd included; and are groups of one key converted alone, with what is left told?
+#[test]
+fn groups_are_set_aside_and_outputs_printed_from_the_command_line() {
+    let home = Home::new();
+    let store = home.text("s.stone");
+    let file = home.file("in.jsonl", &input(0..60));
+    ran(&["stage", "append", &store, "logs", &file, "--key", "host"], 0);
+    ran(&["stage", "flush", &store, "logs", "--all"], 0);
+    let quarantine = |args: &[&'static str]| {
+        let mut all = vec!["stage".to_owned(), "quarantine".to_owned(), args[0].to_owned()];
+        all.extend([store.clone(), "logs".to_owned()]);
+        all.extend(args[1..].iter().map(|arg| (*arg).to_owned()));
+        all
+    };
+    let add = quarantine(&["add", "1", "--why", "it is broken"]);
+    let add: Vec<&str> = add.iter().map(String::as_str).collect();
+    let dry = json(&[&add[..], &["-n"]].concat(), 0);
+    assert_eq!((&dry["parts"], dry["ids"].as_array().unwrap().len()), (&1.into(), 0));
+    assert_eq!(json(&add, 0)["parts"], 1);
+    ran(&add, 1);
+    let list = json(&["stage", "quarantine", "ls", &store, "logs"], 0);
+    assert_eq!(list["quarantine"][0]["reason"], "it is broken");
+    let convert = ["stage", "convert", &store, "logs", "--jsonl"];
+    let one = json(&[&convert[..], &["--key", "host=h1"]].concat(), 0);
+    assert_eq!(
+        (&one["groups"], &one["rows"], &one["rows_left"]),
+        (&1.into(), &20.into(), &0.into())
+    );
+    assert_eq!(json(&convert, 0)["groups"], 1);
+    assert_eq!(lines(&store, "logs"), sorted(&input(0..60)));
+    let told = run(&["stage", "cat", &store, "logs", "--json"]);
+    assert!(!String::from_utf8(told.stdout).unwrap().contains("\"hex\""));
+    json(&["stage", "quarantine", "retry", &store, "logs"], 0);
+    assert_eq!(json(&convert, 0)["rows"], 20);
+    assert_eq!(lines(&store, "logs"), sorted(&input(0..60)));
+}

@@ -15,17 +15,17 @@ use sealstone::staging::{
 use sealstone::vfs::sim::{Fault, FaultKind, Profile, Rng};
 use sealstone::vfs::{Disk, Operation};
 
-use crate::support::{NAME, each, on, put, reopen, root, shape, shared, sim};
+use crate::support::{NAME, each, key, on, put, reopen, root, shape, shared, sim};
 use crate::words::{
     At, Do, Words, all, claims, convert, convert_well, held_loosely, is_tidy, published, refusal,
     words,
 };
 
-fn one() -> PlanOptions {
-    PlanOptions { groups_max: 1 }
+fn one() -> PlanOptions<'static> {
+    PlanOptions { groups_max: 1, ..PlanOptions::default() }
 }
 
-fn everything() -> PlanOptions {
+fn everything() -> PlanOptions<'static> {
     PlanOptions::default()
 }
 
@@ -81,7 +81,7 @@ fn stg12_stg17_another_process_takes_what_is_free_and_what_the_dead_had() {
     let stage = store.create_stage(NAME, &shape()).unwrap();
     let texts = staged(&stage);
     stage.seal().unwrap();
-    let plan = stage.plan(&PlanOptions { groups_max: 2 }).unwrap();
+    let plan = stage.plan(&PlanOptions { groups_max: 2, ..PlanOptions::default() }).unwrap();
     let other_disk = disk.process(2);
     let other = shared(&other_disk);
     let other_stage = other.stage(NAME).unwrap();
@@ -192,7 +192,7 @@ fn stg20_what_failed_waits_behind_what_did_not() {
         let failed = stage.plan(&one()).unwrap();
         let bad = ids(failed.groups());
         failed.convert(&words(|_| Err(refusal())), &ConvertOptions::default()).unwrap();
-        let next = stage.plan(&PlanOptions { groups_max: 2 }).unwrap();
+        let next = stage.plan(&PlanOptions { groups_max: 2, ..PlanOptions::default() }).unwrap();
         assert!(!ids(next.groups()).contains(&bad[0]));
         assert_eq!(ids(stage.plan(&one()).unwrap().groups()), bad);
     });
@@ -719,4 +719,53 @@ fn stg16_stg25_a_cut_anywhere_leaves_each_row_once() {
         }
     }
     assert!(images > 200, "{images}");
+}
+
+/// Does a plan take what its rule says is ready, and only groups of the keys that were asked for; is a rule that
+/// panics an error, and a key of another shape as well; and are these asked before anything is claimed?
+#[test]
+fn stg17_a_plan_takes_what_is_asked_for() {
+    each(97, |_, _, store, stage| {
+        for minute in 1..4 {
+            put(&stage, "a", minute, "one");
+            put(&stage, "b", minute, "two");
+        }
+        stage.flush(&Ready::All).unwrap();
+        put(&stage, "a", 2, "open");
+        stage.seal().unwrap();
+        let planned = |options: &PlanOptions<'_>| {
+            let plan = stage.plan(options).unwrap();
+            plan.groups().map(|group| group.key.clone()).collect::<Vec<_>>()
+        };
+        let all = PlanOptions::default();
+        assert_eq!(planned(&all).len(), 6);
+        let before = PlanOptions { ready: Ready::Before("minute", 3), ..all };
+        assert_eq!(planned(&before).len(), 4);
+        let keys = [key("a", 2), key("b", 3), key("c", 9)];
+        let of_keys = PlanOptions { keys: Some(&keys), ..all };
+        assert_eq!(planned(&of_keys), keys[..2]);
+        let both = PlanOptions { keys: Some(&keys), groups_max: 1, ..before };
+        assert_eq!(planned(&both), keys[..1]);
+        assert!(planned(&PlanOptions { keys: Some(&[]), ..all }).is_empty());
+        // A rule sees failures: what failed too often is passed over.
+        let fails = PlanOptions { keys: Some(&keys[..1]), ..all };
+        let plan = stage.plan(&fails).unwrap();
+        let refusing = words(|_| Err(refusal()));
+        plan.convert(&refusing, &ConvertOptions::default()).unwrap().remove(0).made.unwrap_err();
+        let not_failed = |group: &GroupView| {
+            assert_eq!(claims(&store), Vec::<String>::new());
+            group.failures == 0
+        };
+        let well = PlanOptions { ready: Ready::Rule(&not_failed), ..all };
+        assert_eq!(planned(&well).len(), 5);
+        let refused = |options: &PlanOptions<'_>| stage.plan(options).unwrap_err().kind();
+        let panics = |_: &GroupView| panic!("the rule does");
+        let panics = PlanOptions { ready: Ready::Rule(&panics), ..all };
+        assert_eq!(refused(&panics), ErrorKind::CallerPanicked);
+        let no_minute = PlanOptions { ready: Ready::Before("schema", 1), ..all };
+        assert_eq!(refused(&no_minute), ErrorKind::Invalid);
+        let other = [sealstone::staging::Key::new([])];
+        assert_eq!(refused(&PlanOptions { keys: Some(&other), ..all }), ErrorKind::Invalid);
+        assert_eq!(claims(&store), Vec::<String>::new());
+    });
 }

@@ -91,7 +91,8 @@ impl Service<'_> {
     }
 
     fn convert(&mut self, rng: &mut Rng) {
-        let options = PlanOptions { groups_max: 1 + rng.below(4) as usize };
+        let options =
+            PlanOptions { groups_max: 1 + rng.below(4) as usize, ..PlanOptions::default() };
         let plan = self.stage.plan(&options).unwrap();
         for converted in plan.convert(&RowsAsTheyAre, &ConvertOptions::default()).unwrap() {
             converted.made.unwrap();

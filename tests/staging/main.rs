@@ -28,6 +28,7 @@ mod reading;
 mod removing;
 mod rows;
 mod salvaged;
+mod set_aside;
 mod shared;
 mod support;
 mod taking_in;

@@ -280,7 +280,7 @@ fn stg28_what_is_put_aside_takes_no_schema_back() {
     let gate = GateDisk::new(Arc::new(disk.clone()));
     let store = with(Arc::new(gate.clone()), Layout::Directory, small()).open(root()).unwrap();
     let stage = store.stage(NAME).unwrap();
-    let one = PlanOptions { groups_max: 1 };
+    let one = PlanOptions { groups_max: 1, ..PlanOptions::default() };
     let first = stage.plan(&one).unwrap();
     let second = stage.plan(&one).unwrap();
     assert_eq!((first.len(), second.len()), (1, 1));

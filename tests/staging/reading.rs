@@ -142,7 +142,8 @@ fn count_through(conversions: u64) -> u64 {
         scope.spawn(|| {
             let mut round = 0;
             while done.load(Ordering::Acquire) < conversions && !is_over.load(Ordering::Acquire) {
-                let plan = stage.plan(&PlanOptions { groups_max: 3 }).unwrap();
+                let plan =
+                    stage.plan(&PlanOptions { groups_max: 3, ..PlanOptions::default() }).unwrap();
                 for one in plan.convert(&Words::plain(), &ConvertOptions::default()).unwrap() {
                     one.made.unwrap();
                     done.fetch_add(1, Ordering::AcqRel);

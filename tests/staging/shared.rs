@@ -4,6 +4,7 @@
 use sealstone::engine::Store;
 use sealstone::format::layout;
 use sealstone::manifest::{ClaimKind, JournalRow, Reading, ResourceKey, StageRow};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::staging::{Level, Produced, Ready, Stage};
 use sealstone::vfs::sim::SimDisk;
 use sealstone::vfs::{Access, Disk};
@@ -218,4 +219,54 @@ fn stg12_stg14_a_dead_owner_whose_journal_does_not_read_stops_nobody() {
     assert_eq!(intakes(&other), 2, "what does not read stays");
     drop(second);
     assert_eq!(other.remove_stage(NAME, "no").unwrap_err().kind(), ErrorKind::Damage);
+}
+
+/// Mutant: a producer has any number of processes. A number of it must be taken twice.
+#[test]
+fn stg10_mutant_stage_producer_claim_is_caught() {
+    let twice = || {
+        let (_world, [(_, one, first), (_, _other, second)]) = two(67);
+        let _ = (send(&first, "p", 1), first.barrier());
+        let _ = (send(&second, "p", 1), send(&second, "p", 2), second.barrier());
+        let _ = (send(&first, "p", 2), first.barrier());
+        texts(&one).iter().filter(|text| *text == "p-2").count() == 2
+    };
+    assert!(!twice());
+    let _off = switch_off(Protection::StageProducerClaim);
+    assert!(twice());
+}
+
+/// Mutant: who flushes asks nobody. A flush must go on while another process holds the stage.
+#[test]
+fn stg13_mutant_stage_claim_is_caught() {
+    let flushes = || {
+        let (_world, [(_, _one, first), (_, other, second)]) = two(68);
+        durable(&second, "mine");
+        let _claim = other.claim(&ResourceKey::of_stage(second.id()), ClaimKind::Stage).unwrap();
+        durable(&first, "more");
+        first.flush(&Ready::All).is_ok()
+    };
+    assert!(!flushes());
+    let _off = switch_off(Protection::StageClaim);
+    assert!(flushes());
+}
+
+/// Mutant: intakes are adopted whoever holds them. What a living process holds must be taken from it, or the
+/// flush fail.
+#[test]
+fn stg12_mutant_stage_adoption_is_caught() {
+    let leaves_it = || {
+        let (world, [(disk, one, first), (_, _other, second)]) = two(69);
+        durable(&first, "left");
+        durable(&second, "mine");
+        let third = shared(&world.process(3));
+        let stage = third.stage(NAME).unwrap();
+        disk.kill();
+        drop((one, first));
+        let flushed = stage.flush(&Ready::All).map(|flushed| flushed.batches).unwrap_or(0);
+        flushed == 1 && texts(&third) == ["left", "mine"] && second.flush(&Ready::All).is_ok()
+    };
+    assert!(leaves_it());
+    let _off = switch_off(Protection::StageAdoption);
+    assert!(!leaves_it());
 }

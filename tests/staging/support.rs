@@ -1,9 +1,11 @@
 //! What the suite shares: small stores on a simulated disk, and every batch that a stage holds.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sealstone::check::{CheckOptions, check};
 use sealstone::engine::{Budget, Layout, Options, Store, WriteAccess};
 use sealstone::format::staged::{Content, PartEnd, decode_batch, scan_part};
 use sealstone::ids::{GroupId, PartId};
@@ -55,7 +57,7 @@ pub fn on(disk: &SimDisk, layout: Layout) -> Options {
 }
 
 /// A store of each layout, on a disk of its own, with a stage.
-pub fn each(seed: u64, test: impl Fn(&SimDisk, Layout, Store, Stage)) {
+pub fn each(seed: u64, mut test: impl FnMut(&SimDisk, Layout, Store, Stage)) {
     for layout in LAYOUTS {
         let disk = sim(seed);
         let store = on(&disk, layout).create(root()).unwrap();
@@ -187,4 +189,12 @@ pub fn books_close(store: &Store) {
     assert_eq!(batches(store), before, "reclaim took something");
     let accounts = store.accounts().unwrap();
     assert!(accounts.are_closed() && accounts.orphan == 0 && accounts.condemned == 0);
+}
+
+/// What `check` finds in a store that is closed; nothing where that is good.
+pub fn findings(disk: &SimDisk) -> Vec<String> {
+    let options = CheckOptions { disk: Some(Arc::new(disk.clone())), ..CheckOptions::default() };
+    let report = check(root(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    let all = report.findings.iter().map(|finding| format!("{finding:?}"));
+    if report.is_good() { Vec::new() } else { all.collect() }
 }

@@ -6,6 +6,7 @@ use sealstone::format::staged::{BatchHead, Form, encode_batch};
 use sealstone::ids::StreamId;
 use sealstone::journal::Level;
 use sealstone::manifest::{FileRow, ObjectRow, Place, QuarantineRow, Reading, StageRow};
+use sealstone::protection::{Protection, switch_off};
 use sealstone::staging::{GroupId, Produced, QuarantineId, Ready, Stage};
 use sealstone::vfs::{Access, Disk};
 use sealstone::{ErrorKind, digest::Digest};
@@ -103,6 +104,25 @@ fn stg14_records_that_are_no_batch_are_put_aside() {
         assert_eq!(exported(&stage, aside[0].id), hostile()[..1]);
         store.remove_stage(NAME, "done").unwrap();
     });
+}
+
+/// Mutant: records that are no batch leave their intake for nowhere. They must be missed.
+#[test]
+fn stg14_mutant_stage_record_aside_is_caught() {
+    let unread_after = || {
+        let mut unread = 0;
+        each(83, |_, _, store, stage| {
+            put(&stage, "a", 1, "one");
+            let group = vec![Append { stream: intake(&store), payload: hostile().remove(0) }];
+            store.wait(&store.append(group).unwrap().ticket, Level::Durable).unwrap();
+            stage.flush(&Ready::All).unwrap();
+            unread += held(&stage.view().unwrap()).1;
+        });
+        unread
+    };
+    assert_eq!(unread_after(), 2);
+    let _off = switch_off(Protection::StageRecordAside);
+    assert_eq!(unread_after(), 0);
 }
 
 /// And past a large batch whose beginning is damaged before it is sealed into a part: is what is there of it

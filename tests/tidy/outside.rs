@@ -52,6 +52,7 @@ const NOT_SHARED: &[&str] = &[
     "sealstone::staging::Merger",
     "sealstone::staging::OnProgress",
     "sealstone::staging::OutputWriter",
+    "sealstone::staging::PlanOptions",
     "sealstone::staging::Ready",
     "sealstone::staging::Target",
 ];

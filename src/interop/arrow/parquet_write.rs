@@ -43,6 +43,14 @@ impl ParquetWriter {
         ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map(Self).map_err(refused)
     }
 
+    /// Looks whether Parquet has a form for `schema`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn check(schema: &SchemaRef) -> Result<()> {
+        Self::new(schema.clone()).map(drop)
+    }
+
     /// Takes `batch` in. What is complete by now goes to `out`.
     ///
     /// # Errors

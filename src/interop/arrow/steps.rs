@@ -56,7 +56,10 @@ pub fn widen_in_steps(
 /// # Errors
 /// `LimitExceeded`, saying by how much.
 pub(super) fn check_values(batch: &RecordBatch, len: usize) -> Result<()> {
-    let values = values_of(batch);
+    check_count(values_of(batch), len)
+}
+
+fn check_count(values: usize, len: usize) -> Result<()> {
     if values > len.saturating_mul(VALUES_PER_BYTE) {
         let cause = format!(
             "its columns have {values} values in {len} bytes, and a byte is at most \
@@ -67,12 +70,15 @@ pub(super) fn check_values(batch: &RecordBatch, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Looks whether the values of `batch`, which is `len` bytes, fit into memory where none is shared.
+/// Looks whether the values of `batch`, which is `len` bytes, fit into memory where none is shared, in time that
+/// follows these bytes.
 ///
 /// # Errors
-/// `LimitExceeded`, saying by how much they do not.
+/// `LimitExceeded`, saying by how much they do not; and for more rows than its bytes justify.
 pub(super) fn check_plain(batch: &RecordBatch, len: usize) -> Result<()> {
     let (mut at, rows) = (0, batch.num_rows());
+    // P9: as many steps as its bytes justify; each column has a value for each row.
+    check_count(rows, len)?;
     while at < rows {
         let step = batch.slice(at, ROWS_MAX.min(rows - at));
         at += step.num_rows();

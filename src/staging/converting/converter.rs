@@ -19,7 +19,8 @@ pub trait Converter: Send + Sync {
 
     /// Reads batches from `input`, all or as many as it wants, and writes the output. Returns the rows
     /// written, which must be those of the batches that it took: batches that it did not take stay. No
-    /// rows written publishes nothing, and everything stays.
+    /// rows written publishes nothing, and everything stays. A batch that can never be converted it
+    /// refuses ([`Input::refuse`]): that one goes to quarantine, and the others are published.
     ///
     /// # Errors
     /// What went wrong, in any kind.

@@ -35,6 +35,8 @@ mod outputs;
 mod plan;
 mod publish;
 mod quarantine;
+mod refused;
+mod set_aside;
 mod write;
 
 pub use convert::{Converted, Made};

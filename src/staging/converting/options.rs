@@ -1,18 +1,25 @@
-//! How much to plan, and within which bounds to convert.
+//! What to plan, and within which bounds to convert.
 
 use std::fmt;
 use std::ops::ControlFlow;
 
+use crate::staging::{Key, Ready};
+
 /// What a plan takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlanOptions {
+#[derive(Debug, Clone, Copy)]
+pub struct PlanOptions<'a> {
     /// At most so many groups.
     pub groups_max: usize,
+    /// Of those that are detached, only those that this says are ready: as a rule it sees how often each
+    /// failed. It is asked before anything is claimed.
+    pub ready: Ready<'a>,
+    /// Only groups of these keys; `None` for those of all.
+    pub keys: Option<&'a [Key]>,
 }
 
-impl Default for PlanOptions {
+impl Default for PlanOptions<'_> {
     fn default() -> Self {
-        Self { groups_max: 64 }
+        Self { groups_max: 64, ready: Ready::All, keys: None }
     }
 }
 

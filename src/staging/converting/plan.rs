@@ -7,14 +7,16 @@
 //!      ╰──────────────────────────────── free for the next plan ◀─────────────────────────╯
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::options::PlanOptions;
 use crate::engine::Claim;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{GroupId, PartId};
 use crate::manifest::{ClaimKind, GroupRow, GroupState, PartRow, Reading, ResourceKey};
-use crate::staging::{GroupView, Stage};
+use crate::staging::{GroupView, Ready, Stage};
 
 /// Groups that nobody else converts as long as this stands. Dropped, it releases exactly its claims.
 #[derive(Debug)]
@@ -37,30 +39,20 @@ pub(super) struct Planned {
 }
 
 impl Stage {
-    /// Claims detached groups, those first whose conversion failed, or wrote no rows, least often, and of
+    /// Claims detached groups that `options` want, those first whose conversion failed, or wrote no rows, least often, and of
     /// these the oldest. Groups that somebody else has are passed over: without any that is free the plan is
     /// empty. It may wait for as long as it likes. A group that failed, or that gave no rows, is free at once
     /// and planned again: whoever plans until nothing is left stops when a round made no output.
     ///
     /// # Errors
-    /// `NotFound` once the stage was removed; `ReadOnly`, `Halted`, `Closed`, `Damage`.
+    /// `Invalid` for a key of another shape, and a minute that its keys do not have; `CallerPanicked` for a rule
+    /// that did; `NotFound` once the stage was removed; `ReadOnly`, `Halted`, `Closed`, `Damage`.
     ///
     /// # Durability
     /// The claims are *Durable* when it returns; they end with the plan, or when its process is gone.
-    pub fn plan(&self, options: &PlanOptions) -> Result<Plan> {
+    pub fn plan(&self, options: &PlanOptions<'_>) -> Result<Plan> {
         self.check("plan")?;
-        let mut wanted = Vec::new();
-        {
-            let snapshot = self.store.snapshot()?;
-            self.row(&snapshot)?;
-            let range = (self.id(), GroupId(0))..=(self.id(), GroupId(u64::MAX));
-            snapshot.scan::<GroupRow>(range, &mut |(_, group), row| {
-                if row.state != GroupState::Open {
-                    wanted.push((row.failures, group));
-                }
-                Ok(std::ops::ControlFlow::Continue(()))
-            })?;
-        }
+        let mut wanted = self.wanted(options)?;
         wanted.sort_unstable();
         let resources: Vec<(ResourceKey, GroupId)> = wanted
             .into_iter()
@@ -79,6 +71,45 @@ impl Stage {
             },
         )?;
         self.planned(claims, &group_of)
+    }
+
+    /// The detached groups that `options` want, each behind how often it failed.
+    fn wanted(&self, options: &PlanOptions<'_>) -> Result<Vec<(u32, GroupId)>> {
+        options.ready.check("plan", self.key_shape())?;
+        let keys = options.keys.map(|keys| {
+            let bytes = keys.iter().map(|key| self.key_shape().check(key).map(|()| key.to_bytes()));
+            bytes.collect::<Result<BTreeSet<Vec<u8>>>>()
+        });
+        let keys = keys.transpose()?;
+        let mut wanted = Vec::new();
+        let mut asked = Vec::new();
+        {
+            let snapshot = self.store.snapshot()?;
+            self.row(&snapshot)?;
+            let range = (self.id(), GroupId(0))..=(self.id(), GroupId(u64::MAX));
+            snapshot.scan::<GroupRow>(range, &mut |(_, group), row| {
+                let is_of_key = keys.as_ref().is_none_or(|keys| keys.contains(&row.key));
+                if row.state != GroupState::Open && is_of_key {
+                    match options.ready {
+                        Ready::All => wanted.push((row.failures, group)),
+                        _ => asked.push((group, GroupView::of(self.key_shape(), group, &row)?)),
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        // The caller's own code: no snapshot stands meanwhile.
+        for (group, view) in asked {
+            let said = catch_unwind(AssertUnwindSafe(|| options.ready.says(&view)));
+            let said = said.map_err(|_| {
+                let cause = "the rule of what is ready panicked; nothing was claimed";
+                Error::new(ErrorKind::CallerPanicked, "plan", self.place(), cause)
+            })?;
+            if said {
+                wanted.push((view.failures, group));
+            }
+        }
+        Ok(wanted)
     }
 
     /// The plan of `claims`: what they are on stands still from now on.

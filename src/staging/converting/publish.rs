@@ -3,7 +3,7 @@
 //! ```text
 //!   written outputs, bytes that do not read (all durable) ──[publish_group]──▶ ONE transaction:
 //!     the claim is ours, the parts are as claimed ─▶ outputs in ─▶ used parts out ─▶ what does not
-//!     read into quarantine ─▶ group counted down, or out ─▶ schema of the stage ─▶ claim released
+//!     read, or was refused, into quarantine ─▶ group counted down, or out ─▶ schema of the stage ─▶ claim released
 //! ```
 //! P4, STG18: no instant lies between these. STG24: parts that no output holds stay.
 
@@ -16,6 +16,7 @@ use super::input::Used;
 use super::left::Left;
 use super::plan::Planned;
 use super::quarantine::{Aside, Quarantined};
+use super::refused::{RefusedPart, refused_of};
 use super::write::{Slice, With, Written};
 use crate::engine::{Claim, Content, SealedSet};
 use crate::error::{Error, ErrorKind, Result};
@@ -38,11 +39,24 @@ struct Output {
 }
 
 /// What is published of a group.
+#[derive(Default)]
 struct Publication {
     outputs: Vec<Output>,
     used: Vec<Used>,
     /// What is put aside, each with as many of its bytes as are there; behind the outputs in the set.
     aside: Vec<Aside>,
+    /// What the converter refused; behind those in the set.
+    refused: Vec<RefusedPart>,
+}
+
+impl Publication {
+    /// Whether it changes nothing: parts without a batch go, and are no rows.
+    fn is_nothing(&self) -> bool {
+        self.outputs.is_empty()
+            && self.aside.is_empty()
+            && self.refused.is_empty()
+            && self.used.iter().all(|used| used.row.batches > 0)
+    }
 }
 
 /// Publishes what a group became; an error comes with its claim.
@@ -53,7 +67,7 @@ pub(super) fn publish_group(
     slices: Vec<Slice>,
 ) -> std::result::Result<Made, (Error, Claim)> {
     match prepare(with, slices).and_then(|(mut set, publication)| {
-        if publication.outputs.is_empty() && publication.aside.is_empty() {
+        if publication.is_nothing() {
             return Ok(None);
         }
         commit(with, group, &claim, &mut set, &publication).map(Some)
@@ -73,10 +87,11 @@ pub(super) fn publish_group(
 
 /// One set of everything that the transaction will name, durable.
 fn prepare(with: &With<'_>, slices: Vec<Slice>) -> Result<(SealedSet, Publication)> {
-    let mut publication = Publication { outputs: Vec::new(), used: Vec::new(), aside: Vec::new() };
-    let mut whole: Option<SealedSet> = None;
+    let mut publication = Publication::default();
+    let (mut whole, mut refused): (Option<SealedSet>, _) = (None, Vec::new());
     for slice in slices {
-        let is_published = slice.output.is_some();
+        // Without an output, what was refused goes only if nothing else was taken.
+        let is_published = slice.output.is_some() || slice.used.iter().all(Used::is_all_refused);
         if let Some(Written { set, rows, len, form, schema }) = slice.output {
             publication.outputs.push(Output { rows, len, form, schema });
             match &mut whole {
@@ -89,6 +104,11 @@ fn prepare(with: &With<'_>, slices: Vec<Slice>) -> Result<(SealedSet, Publicatio
                 // What was read went nowhere.
                 used.waiting += used.batches;
                 (used.batches, used.rows, used.len) = (0, 0, 0);
+                used.refused.clear();
+            }
+            if let Some((part, bytes)) = refused_of(with.stage, &used)? {
+                publication.refused.push(part);
+                refused.push(Content::new(bytes, None));
             }
             match used.fault.take_if(|_| used.waiting == 0) {
                 Some(fault) => publication.aside.push(Aside::new(used, fault)),
@@ -102,6 +122,7 @@ fn prepare(with: &With<'_>, slices: Vec<Slice>) -> Result<(SealedSet, Publicatio
         aside.has_bytes = !bytes.is_empty();
         contents.extend(aside.has_bytes.then(|| Content::new(bytes, None)));
     }
+    contents.append(&mut refused);
     let aside = with.stage.store.seal_contents(contents)?;
     match whole {
         None => Ok((aside, publication)),
@@ -216,6 +237,10 @@ fn change(
         let kept = if aside.has_bytes { vec![next(&mut objects)?] } else { Vec::new() };
         let part = left.set_aside(w, &aside.used)?;
         let (id, row) = aside.put(w, stage, group, part, kept, at)?;
+        made.quarantined.push(Quarantined::of(stage.key_shape(), id, &row)?);
+    }
+    for refused in &publication.refused {
+        let (id, row) = refused.put(w, stage, group, next(&mut objects)?, at)?;
         made.quarantined.push(Quarantined::of(stage.key_shape(), id, &row)?);
     }
     left.finish(w, &mut made)?;

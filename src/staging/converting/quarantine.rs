@@ -1,7 +1,7 @@
-//! Quarantine: what did not read, with its bytes, until it is tried again.
+//! Quarantine: what did not read or was refused, with its bytes, until it is tried again.
 //!
 //! ```text
-//!   part ──[publish_group]──▶ in quarantine ──[retry]──▶ a new detached group of its key
+//!   part ──[publish_group, set_aside]──▶ in quarantine ──[retry]──▶ a new detached group of its key
 //!                                  ╰─[export_quarantined]─▶ its bytes, as many as were there
 //! ```
 //! P7: nothing in it is ever dropped.
@@ -14,11 +14,12 @@ use crate::ids::{GroupId, ObjectId, QuarantineId};
 use crate::manifest::{
     ClaimKind, GroupRow, GroupState, ObjectRow, PartRow, QuarantineRow, Reading, ResourceKey, Write,
 };
+use crate::protection::Protection;
 use crate::staging::reading::Fault;
 use crate::staging::{Key, KeyShape, Stage};
 use crate::vfs::Step;
 
-/// Something that did not read.
+/// Something that did not read, or that could not be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quarantined {
@@ -79,13 +80,26 @@ impl Aside {
         let id = w.next_quarantine_id()?;
         let (key, reason) = (group.row.key.clone(), self.fault.reason.clone());
         let row = QuarantineRow { group: group.id, key, reason, objects, part, at };
-        w.put(&(stage.id(), id), &row)?;
+        put_aside(w, stage, id, &row)?;
         Ok((id, row))
     }
 }
 
+/// P7: what leaves its group goes here in the same transaction.
+pub(super) fn put_aside(
+    w: &mut Write<'_>,
+    stage: &Stage,
+    id: QuarantineId,
+    row: &QuarantineRow,
+) -> Result<()> {
+    match Protection::StageQuarantineFirst.is_on() {
+        true => w.put(&(stage.id(), id), row),
+        false => Ok(()),
+    }
+}
+
 impl Stage {
-    /// What did not read, in the order in which it was put aside.
+    /// What did not read, was refused by a converter or set aside by hand, in the order in which it came here.
     ///
     /// # Errors
     /// `NotFound` once the stage was removed; `Halted`, `Closed`, `Damage`.
@@ -99,7 +113,8 @@ impl Stage {
     }
 
     /// Gives back what is in quarantine, as a detached group of its own that the next plan takes up: for
-    /// when its bytes read again. What still does not read comes here again. Returns the group.
+    /// when its bytes read again, or another converter takes them. What still does not read, or is refused,
+    /// comes here again; what has no row left is gone once it reads. Returns the group.
     ///
     /// # Errors
     /// `NotFound` for what is not here; `Conflict` while somebody else gives it back; `Invalid` for a record
@@ -122,9 +137,10 @@ impl Stage {
                 return Err(Error::invalid("retry", place, cause));
             }
             // P7: what was saved of it stays until its part is used whole: it may read worse by now.
-            let payloads = &mut row.part.payloads;
-            let saved = row.objects.into_iter().filter(|object| !payloads.contains(object));
-            payloads.append(&mut saved.collect());
+            let (own, payloads) = (row.part.object, &mut row.part.payloads);
+            let is_new = |object: &ObjectId| *object != own && !payloads.contains(object);
+            let mut saved: Vec<ObjectId> = row.objects.into_iter().filter(is_new).collect();
+            payloads.append(&mut saved);
             let (group, part) = (w.next_group_id()?, w.next_part_id()?);
             let whole = GroupRow {
                 key: row.key,

@@ -73,6 +73,12 @@ pub(super) fn convert_slice(
     Said::Form.check("convert", with.converter.form().len())?;
     let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));
     content.context = context(with.stage, group.id, parts)?.into();
+    if parts.iter().all(|(_, row)| row.batches == 0) {
+        // Nothing is left to convert: parts that read go, others to quarantine.
+        input.drain()?;
+        tell.0 = None;
+        return Ok(Slice { used: input.finish()?.0, output: None });
+    }
     let mut said = 0;
     let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
         said = with.converter.convert(&group.view, &mut input, out)?;

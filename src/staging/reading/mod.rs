@@ -12,6 +12,7 @@
 
 #[cfg(feature = "arrow")]
 mod as_arrow;
+mod as_text;
 mod batches;
 mod part;
 mod parts;

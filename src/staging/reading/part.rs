@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::engine::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::{Content, Form, PartEnd, PartFrame, PartHeader, scan_part};
-use crate::ids::{ObjectId, StageId};
+use crate::ids::{ObjectId, Sequence, StageId};
 use crate::manifest::{ObjectRow, PartRow, Reading};
 use crate::staging::Batch;
 
@@ -52,6 +52,8 @@ pub(in crate::staging) struct Fault {
 /// A batch of a part.
 #[derive(Debug)]
 pub(in crate::staging) struct PartBatch {
+    /// Its record's position in the intake.
+    pub(in crate::staging) sequence: Sequence,
     form: Form,
     pub(in crate::staging) rows: u64,
     pub(in crate::staging) len: u64,
@@ -212,7 +214,8 @@ impl Found<'_> {
                 Body::Object(object, skip..len)
             }
         };
-        Ok(Ok(PartBatch { form: frame.head.form, rows: frame.head.rows, len: frame.len(), body }))
+        let (sequence, form, rows) = (frame.sequence, frame.head.form, frame.head.rows);
+        Ok(Ok(PartBatch { sequence, form, rows, len: frame.len(), body }))
     }
 
     fn object(&mut self, digest: &Digest) -> Result<Option<ObjectId>> {

@@ -13,7 +13,8 @@ use crate::staging::describing::GroupView;
 
 /// Bytes decompressed at a time.
 const STEP_BYTES: usize = 128 << 10;
-const FORM: &str = "jsonl.zst";
+/// The form of its outputs.
+pub(in crate::staging) const FORM: &str = "jsonl.zst";
 
 /// Writes the lines of JSON batches one behind the other, as one frame of zstd at level 3 with its checksum.
 /// A line is kept byte for byte, without the blanks around it; lines that are blank are left out.

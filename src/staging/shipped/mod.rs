@@ -19,6 +19,7 @@ mod rows;
 #[cfg(feature = "parquet")]
 mod to_parquet;
 
+pub(super) use json_lines_to_zstd::FORM as JSON_LINES_ZSTD;
 pub use json_lines_to_zstd::JsonLinesToZstd;
 #[cfg(any(feature = "arrow", all(test, feature = "interop")))]
 pub(super) use lines::rows_of;

@@ -7,7 +7,8 @@ use super::lines::rows_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::Form;
 use crate::interop::arrow::{
-    JsonColumns, RecordBatch, Schema, SchemaRef, batches_from_bytes, schema_of_batch, union,
+    JsonColumns, ParquetWriter, RecordBatch, Schema, SchemaRef, batches_from_bytes,
+    schema_of_batch, union,
 };
 use crate::staging::describing::Batch;
 
@@ -26,6 +27,8 @@ pub(super) struct Rows {
     kept: Option<Vec<RecordBatch>>,
     kept_bytes: usize,
     rows: u64,
+    /// The schema of the Arrow batch that was looked at last, which Parquet has a form for.
+    fitting: Option<SchemaRef>,
 }
 
 impl Rows {
@@ -36,6 +39,7 @@ impl Rows {
             kept: Some(Vec::new()),
             kept_bytes: 0,
             rows: 0,
+            fitting: None,
         }
     }
 
@@ -44,13 +48,23 @@ impl Rows {
         self.rows
     }
 
-    /// Takes the schema of `batch` in, and its rows as long as there is room.
-    pub(super) fn look(&mut self, batch: Batch) -> Result<()> {
-        self.rows = self.rows.saturating_add(batch.rows());
+    /// Takes the schema of `batch` in, and its rows as long as there is room. `Some` is why Parquet has no
+    /// form for it, whatever the others are: it is as if it had not been looked at.
+    pub(super) fn look(&mut self, batch: Batch) -> Result<Option<String>> {
         match batch.form() {
-            Form::JsonLines => self.look_at_lines(&batch)?,
+            Form::JsonLines => {
+                if let Some(why) = unfit_lines(&batch) {
+                    return Ok(Some(why));
+                }
+                self.look_at_lines(&batch)?;
+            }
             Form::Arrow => {
-                self.arrow = union(&self.arrow, &*schema_of_batch(batch.bytes())?)?;
+                let schema = match self.fitting(&batch) {
+                    Err(e) if is_of_batch(&e) => return Ok(Some(e.chain())),
+                    schema => schema?,
+                };
+                self.arrow = union(&self.arrow, &schema)?;
+                self.rows = self.rows.saturating_add(batch.rows());
                 self.look_at_arrow(batch)?;
             }
             other => return Err(refused(&format!("a batch is {other}"))),
@@ -59,23 +73,28 @@ impl Rows {
             self.kept = None;
             self.json.take()?;
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The schema of an Arrow batch, if Parquet has a form for it.
+    fn fitting(&mut self, batch: &Batch) -> Result<SchemaRef> {
+        let schema = schema_of_batch(batch.bytes())?;
+        if self.fitting.as_ref() != Some(&schema) {
+            ParquetWriter::check(&schema)?;
+            self.fitting = Some(schema.clone());
+        }
+        Ok(schema)
     }
 
     fn look_at_lines(&mut self, batch: &Batch) -> Result<()> {
-        let mut rows = 0;
         for line in rows_of(batch.bytes()) {
             self.json.push(line)?;
-            rows += 1;
             if self.json.bytes() > KEPT_BYTES {
                 self.kept = None;
                 self.json.take()?;
             }
         }
-        if rows != batch.rows() {
-            let cause = format!("a batch of {} rows has {rows} lines", batch.rows());
-            return Err(Error::damage("convert", "group", cause));
-        }
+        self.rows = self.rows.saturating_add(batch.rows());
         Ok(())
     }
 
@@ -139,6 +158,23 @@ impl Rows {
             _ => each(&self.json.take()?),
         }
     }
+}
+
+/// Why lines have no form in Parquet.
+fn unfit_lines(batch: &Batch) -> Option<String> {
+    let mut rows = 0;
+    for line in rows_of(batch.bytes()) {
+        rows += 1;
+        if !line.starts_with(b"{") {
+            return Some(format!("its line {rows} is no object, and a key is a column"));
+        }
+    }
+    (rows != batch.rows()).then(|| format!("a batch of {} rows has {rows} lines", batch.rows()))
+}
+
+/// Whether an error is about a batch alone, and stays.
+fn is_of_batch(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Damage | ErrorKind::Unsupported | ErrorKind::LimitExceeded)
 }
 
 fn refused(what: &str) -> Error {

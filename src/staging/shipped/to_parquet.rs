@@ -20,7 +20,8 @@ const FORM: &str = "parquet";
 /// the union of those of its outputs, stays then.
 ///
 /// Of JSON lines, which must be objects, a key is a column: text, boolean, int64, float64, a list, a struct.
-/// A key that has only nulls, or only empty objects, is a column of nulls.
+/// A key that has only nulls, or only empty objects, is a column of nulls. A batch with other lines, and one
+/// of Arrow types that Parquet has no form for, goes to quarantine, and the others become the output.
 ///
 /// A group of up to about 48 MiB is read once; a larger one twice, the first time for its schema. Memory is
 /// bounded by that and a row group. As a [`Merger`] it makes several of its outputs one.
@@ -46,8 +47,10 @@ impl Converter for ToParquet {
         out: &mut OutputWriter<'_>,
     ) -> Result<u64> {
         let mut rows = Rows::new();
-        for batch in &mut *input {
-            rows.look(batch?)?;
+        while let Some(batch) = input.next() {
+            if let Some(why) = rows.look(batch?)? {
+                input.refuse(why)?;
+            }
         }
         // STG23: no row, no byte.
         if rows.rows() == 0 {

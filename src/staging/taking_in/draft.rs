@@ -11,6 +11,7 @@ use crate::engine::Taken;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::PartBuilder;
 use crate::ids::{Sequence, StreamId};
+use crate::protection::Protection;
 
 /// What can be sealed.
 #[derive(Debug, Default)]
@@ -163,6 +164,8 @@ impl Stage {
             let taken = Taken { stream, first, upto };
             each_batch(self, stream, &tail, &mut |batch| match batch {
                 Ok(batch) => drafted.take(self, taken, &batch),
+                // P7: only what is in quarantine leaves the intake.
+                Err(_) if !Protection::StageRecordAside.is_on() => Ok(()),
                 Err(unread) => {
                     drafted.unread.push(RecordAside::of(self, stream, unread)?);
                     Ok(())

@@ -12,6 +12,7 @@ use crate::engine::Claim;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::GroupId;
 use crate::manifest::{ClaimKind, GroupRow, OpenGroupKey, OpenGroupRow, Reading, ResourceKey};
+use crate::protection::Protection;
 use crate::staging::describing::GroupView;
 use crate::vfs::Step;
 
@@ -55,14 +56,14 @@ impl Stage {
     /// `stage_unsealed_bytes`, or than 4,096 parts, the first of it is sealed by transactions before that.
     pub fn flush(&self, ready: &Ready<'_>) -> Result<Flushed> {
         self.check("flush")?;
-        ready.check(self.key_shape())?;
+        ready.check("flush", self.key_shape())?;
         let _one = self.memory.hold("flush")?;
         self.store.release_left()?;
         let claim = match self.has_others()? {
             true => {
-                let claim = self.claim_itself()?;
+                let claim = self.claim_for_flush()?;
                 self.adopt()?;
-                Some(claim)
+                claim
             }
             false => None,
         };
@@ -73,10 +74,10 @@ impl Stage {
             return Ok(flushed);
         }
         let claim = match claim {
-            Some(claim) => claim,
-            None => self.claim_itself()?,
+            None => self.claim_for_flush()?,
+            claim => claim,
         };
-        flushed.add(self.seal_drafted(drafted, &detach, Some(claim))?);
+        flushed.add(self.seal_drafted(drafted, &detach, claim)?);
         Ok(flushed)
     }
 
@@ -113,6 +114,14 @@ impl Stage {
                 return Ok((drafted, flushed));
             }
             flushed.add(self.seal_drafted(drafted, &Detach::default(), None)?);
+        }
+    }
+
+    /// STG13: who flushes holds the stage.
+    fn claim_for_flush(&self) -> Result<Option<Claim>> {
+        match Protection::StageClaim.is_on() {
+            true => self.claim_itself().map(Some),
+            false => Ok(None),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::engine::create_intake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::StreamId;
 use crate::manifest::{ClaimKind, ClaimRow, ResourceKey};
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 impl Stage {
@@ -50,7 +51,7 @@ impl Stage {
             if self.memory.intakes.lock().contains(&intake) {
                 continue;
             }
-            if self.store.is_shared() {
+            if self.store.is_shared() && Protection::StageAdoption.is_on() {
                 match self.store.claim_stream(intake) {
                     // Its owner lives, or took it out itself meanwhile.
                     Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
@@ -94,7 +95,7 @@ impl Stage {
             return Ok(());
         }
         let _one = self.memory.hold("open")?;
-        if !self.store.is_shared() {
+        if !self.store.is_shared() || !Protection::StageClaim.is_on() {
             return self.adopt().map(drop);
         }
         // STG13: recovery and flush exclude one another.

@@ -9,6 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::manifest::{
     ClaimKind, ClaimRow, ProducerKey, ProducerRow, Reading, ResourceKey, Snapshot,
 };
+use crate::protection::Protection;
 use crate::vfs::Step;
 
 /// How far a producer got: all of it is there together, the position with the rows that it stands behind.
@@ -98,7 +99,7 @@ impl Stage {
     /// is released, or this opening ends. What its last holder told is durable by then: it made it so
     /// before it let go, or its journals were synced when it was found dead.
     pub(super) fn claimed_producer(&self, producer: &str) -> Result<ProducerRow> {
-        if self.store.is_shared() {
+        if self.store.is_shared() && Protection::StageProducerClaim.is_on() {
             let resource = ResourceKey::of_producer(self.id(), producer);
             let (kind, step) = (ClaimKind::Producer, Step::ClaimCommit);
             match self.store.claim_with(&resource, kind, step, |w| self.row(w).map(drop)) {

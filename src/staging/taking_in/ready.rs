@@ -1,11 +1,11 @@
-//! Ready: which groups a flush detaches.
+//! Ready: which groups a flush detaches, and which a plan takes.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::staging::describing::{GroupView, KeyPart, KeyShape, KeyType};
 
-/// Which groups a flush detaches: what the caller's rule says of each.
+/// Which groups a flush detaches, or a plan takes: what the caller's rule says of each.
 #[derive(Clone, Copy)]
 pub enum Ready<'a> {
     /// All of them: a forced flush.
@@ -24,17 +24,22 @@ impl<'a> Ready<'a> {
     }
 
     /// Whether it can be asked about keys of `shape`.
-    pub(super) fn check(&self, shape: &KeyShape) -> Result<()> {
+    pub(in crate::staging) fn check(
+        &self,
+        operation: &'static str,
+        shape: &KeyShape,
+    ) -> Result<()> {
         let Self::Before(name, _) = self else { return Ok(()) };
         let is_one = |(field, ty): &(String, KeyType)| field == name && *ty == KeyType::Minute;
         if shape.fields().iter().any(is_one) {
             return Ok(());
         }
-        Err(Error::invalid("flush", "ready", format!("its keys have no minute called {name:?}")))
+        let cause = format!("its keys have no minute called {name:?}");
+        Err(Error::invalid(operation, "ready", cause))
     }
 
-    /// Whether `group` is to be detached.
-    pub(super) fn says(&self, group: &GroupView) -> bool {
+    /// Whether `group` is to be detached, or planned.
+    pub(in crate::staging) fn says(&self, group: &GroupView) -> bool {
         match self {
             Self::All => true,
             Self::Before(name, minute) => match group.key.part(name) {

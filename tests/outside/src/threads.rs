@@ -168,7 +168,6 @@ shared! {
     sealstone::staging::OutputView,
     sealstone::staging::PartView,
     sealstone::staging::Plan,
-    sealstone::staging::PlanOptions,
     sealstone::staging::Produced,
     sealstone::staging::Progress,
     sealstone::staging::QuarantineId,

@@ -24,7 +24,8 @@ pub enum StageCommand {
     Convert(ConvertArgs),
     /// Hand the outputs of a stage to a directory, each once
     Publish(PublishArgs),
-    /// What could not be read or converted: list it, try it again, take its bytes out
+    /// What could not be read or converted, with its bytes: list it, put a group there that fails each
+    /// time, try it again, take its bytes out
     Quarantine {
         #[command(subcommand)]
         command: QuarantineCommand,
@@ -37,7 +38,10 @@ pub enum StageCommand {
 pub enum QuarantineCommand {
     /// List what is there, and why
     Ls(StageArgs),
-    /// Give parts back, to be converted again
+    /// Put a detached group there, part by part, so that it stands in no conversion's way; nothing of it
+    /// is lost, and `retry` gives it back
+    Add(QuarantineAddArgs),
+    /// Give parts back, to be converted again; what is refused again, or does not read, comes here again
     Retry(RetryArgs),
     /// Write the bytes of one thing to a new file
     Export(QuarantineExportArgs),
@@ -110,6 +114,9 @@ pub struct ConvertArgs {
     /// Write at most so many outputs at once
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = at_least_one)]
     pub threads: usize,
+    /// Only groups of this key: `host=a/minute=2026-12-01T09:40`; repeatable
+    #[arg(long = "key", value_name = "KEY")]
+    pub keys: Vec<String>,
     /// Convert at most so many groups [default: all that are detached]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub groups: Option<usize>,
@@ -145,6 +152,25 @@ pub struct PublishArgs {
     #[arg(long)]
     pub shared: bool,
     /// Say what would be handed off, but write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct QuarantineAddArgs {
+    /// The store
+    pub store: PathBuf,
+    /// The stage
+    pub stage: String,
+    /// Which group, by number: `stage ls` tells it
+    pub group: u64,
+    /// Why, for whoever looks at it later
+    #[arg(long, value_name = "TEXT")]
+    pub why: String,
+    /// Write beside other processes that do so with this flag as well
+    #[arg(long)]
+    pub shared: bool,
+    /// Say what would be put there, but write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }

@@ -32,13 +32,20 @@ pub fn run(args: &StageCatArgs, output: &mut Output) -> Result<u8, End> {
         }
         if output.is_json {
             output.message("batch", fields(&batch))?;
-        } else if std::str::from_utf8(&batch.bytes).is_ok() {
-            output.stdout().write_all(&batch.bytes)?;
-            if !batch.bytes.is_empty() && !batch.bytes.ends_with(b"\n") {
-                output.line("")?;
+            continue;
+        }
+        match batch.text() {
+            Ok(Some(text)) => {
+                output.stdout().write_all(text.as_bytes())?;
+                if !text.is_empty() && !text.ends_with('\n') {
+                    output.line("")?;
+                }
             }
-        } else {
-            passed_over += batch.rows;
+            Ok(None) => passed_over += batch.rows,
+            Err(e) => {
+                output.warn(&e.chain());
+                unread += 1;
+            }
         }
     }
     if passed_over > 0 {
@@ -62,9 +69,9 @@ fn fields(batch: &ReadBatch) -> Value {
         "key": batch.key.to_string(), "form": batch.form, "rows": batch.rows, "origin": origin,
         "id": id,
     });
-    let (name, text) = match std::str::from_utf8(&batch.bytes) {
-        Ok(text) => ("text", text.to_owned()),
-        Err(_) => ("hex", batch.bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+    let (name, text) = match batch.text() {
+        Ok(Some(text)) => ("text", text.into_owned()),
+        _ => ("hex", batch.bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
     };
     if let Value::Object(fields) = &mut fields {
         fields.insert(name.to_owned(), Value::String(text));

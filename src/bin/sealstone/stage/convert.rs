@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use sealstone::staging::{
-    ConvertOptions, ConvertProgress, Converted, Converter, JsonLinesToZstd, PlanOptions, Stage,
+    ConvertOptions, ConvertProgress, Converted, Converter, JsonLinesToZstd, Key, PlanOptions, Stage,
 };
 use sealstone::{Error, Result};
 use serde_json::json;
@@ -26,6 +26,7 @@ struct Sum {
     rows: u64,
     len: u64,
     quarantined: u64,
+    rows_left: u64,
     failed: u64,
 }
 
@@ -37,7 +38,9 @@ pub fn run(args: &ConvertArgs, output: &mut Output) -> Result<u8, End> {
         return would(&stage, args, output);
     }
     let groups_max = args.groups.unwrap_or(usize::MAX);
-    let plan = stage.plan(&PlanOptions { groups_max })?;
+    let keys = keys(args, &stage)?;
+    let plan =
+        stage.plan(&PlanOptions { groups_max, keys: keys.as_deref(), ..PlanOptions::default() })?;
     let bar = output.progress("converting", Some(plan.len() as u64), false);
     let tell = |now: ConvertProgress| {
         bar.set_position(now.groups_done);
@@ -79,9 +82,18 @@ fn converter(args: &ConvertArgs) -> Result<Box<dyn Converter>> {
     converter
 }
 
+/// The keys that were asked for; `None` for all.
+fn keys(args: &ConvertArgs, stage: &Stage) -> Result<Option<Vec<Key>>> {
+    if args.keys.is_empty() {
+        return Ok(None);
+    }
+    args.keys.iter().map(|key| stage.key_shape().parse(key)).collect::<Result<_>>().map(Some)
+}
+
 fn would(stage: &Stage, args: &ConvertArgs, output: &mut Output) -> Result<u8, End> {
-    let groups = stage.groups()?;
-    let detached = groups.iter().filter(|group| group.is_detached);
+    let (groups, keys) = (stage.groups()?, keys(args, stage)?);
+    let is_wanted = |key: &Key| keys.as_ref().is_none_or(|keys| keys.contains(key));
+    let detached = groups.iter().filter(|group| group.is_detached && is_wanted(&group.key));
     for group in detached.take(args.groups.unwrap_or(usize::MAX)) {
         let (id, key) = (group.id.map(|id| id.0), group.key.to_string());
         if output.is_json {
@@ -109,18 +121,24 @@ fn one(group: &Converted, sum: &mut Sum, output: &mut Output) -> Result<(), End>
     sum.rows += made.rows;
     sum.len += made.len;
     sum.quarantined += made.quarantined.len() as u64;
+    sum.rows_left += made.rows_left;
     if output.is_json {
         let outputs: Vec<u64> = made.outputs.iter().map(|id| id.0).collect();
         let aside = made.quarantined.len();
         let fields = json!({
             "group": id, "key": key, "outputs": outputs, "rows": made.rows, "bytes": made.len,
-            "quarantined": aside,
+            "quarantined": aside, "rows_left": made.rows_left,
         });
         return output.message("status", fields);
     }
     if !made.quarantined.is_empty() {
         let aside = counted(made.quarantined.len() as u64, "part");
-        output.warn(&format!("{key}: {aside} did not read: see `stage quarantine ls`"));
+        let what = "did not read, or could not be converted";
+        output.warn(&format!("{key}: {aside} {what}: see `stage quarantine ls`"));
+    }
+    if made.rows_left > 0 {
+        let rows = counted(made.rows_left, "row");
+        output.warn(&format!("{key}: {rows} stay, to be converted by another run"));
     }
     Ok(())
 }
@@ -132,7 +150,11 @@ fn failed(error: &Error, id: Option<u64>, key: &str, output: &mut Output) -> Res
         });
         return output.message("finding", fields);
     }
-    output.warn(&format!("{key} stays as it was: {}", error.chain()));
+    let way_out = match id {
+        Some(id) => format!("; `stage quarantine add` takes group {id} out of the way"),
+        None => String::new(),
+    };
+    output.warn(&format!("{key} stays as it was: {}{way_out}", error.chain()));
     Ok(())
 }
 
@@ -141,6 +163,7 @@ fn told(sum: &Sum, args: &ConvertArgs, output: &mut Output) -> Result<(), End> {
         let fields = json!({
             "command": "convert", "stage": args.stage, "groups": sum.groups, "outputs": sum.outputs,
             "rows": sum.rows, "bytes": sum.len, "failed": sum.failed, "quarantined": sum.quarantined,
+            "rows_left": sum.rows_left,
         });
         return output.message("summary", fields);
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::args::{QuarantineExportArgs, RetryArgs, StageArgs};
+use super::args::{QuarantineAddArgs, QuarantineExportArgs, RetryArgs, StageArgs};
 use super::open::{object, open};
 use crate::args::TimeFormat;
 use crate::input::NewFile;
@@ -39,6 +39,32 @@ pub fn list(args: &StageArgs, times: TimeFormat, output: &mut Output) -> Result<
             shown(&one.reason),
         ))?;
     }
+    Ok(0)
+}
+
+pub fn add(args: &QuarantineAddArgs, output: &mut Output) -> Result<u8, End> {
+    let store = open(output, &args.store, args.shared, args.dry_run)?;
+    let stage = store.stage(&args.stage)?;
+    let group = GroupId(args.group);
+    let mut ids: Vec<u64> = Vec::new();
+    let parts = match args.dry_run {
+        true => stage.parts()?.iter().filter(|part| part.group == group).count(),
+        false => {
+            ids.extend(stage.set_aside(group, &args.why)?.iter().map(|one| one.id.0));
+            store.close()?;
+            ids.len()
+        }
+    };
+    if output.is_json {
+        output.object(object(json!({
+            "command": "quarantine add", "dry_run": args.dry_run, "stage": args.stage,
+            "group": args.group, "ids": ids, "parts": parts,
+        })))?;
+        return Ok(0);
+    }
+    let verb = if args.dry_run { "would be put" } else { "put" };
+    let parts = counted(parts as u64, "part");
+    output.remark(&format!("{parts} of group {} {verb} into quarantine", args.group))?;
     Ok(0)
 }
 

@@ -15,6 +15,7 @@ pub fn run(command: &StageCommand, times: TimeFormat, output: &mut Output) -> Re
         StageCommand::Publish(args) => publish::run(args, output),
         StageCommand::Quarantine { command } => match command {
             QuarantineCommand::Ls(args) => quarantine::list(args, times, output),
+            QuarantineCommand::Add(args) => quarantine::add(args, output),
             QuarantineCommand::Retry(args) => quarantine::retry(args, output),
             QuarantineCommand::Export(args) => quarantine::export(args, output),
         },
