@@ -4,7 +4,7 @@
 use super::look::{Look, failure, finding, place_of};
 use super::report::{Finding, Severity};
 use super::rows::{InFile, Known};
-use crate::digest::{Digest, Hasher};
+use crate::engine::stored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
@@ -15,8 +15,6 @@ use crate::manifest::{
 use crate::sealed::{Expect, Reader};
 use std::path::PathBuf;
 
-/// An object above this is read in pieces of it.
-const PIECE_BYTES: u64 = 64 << 20;
 /// Referring rows that a finding names.
 const NAMED_MAX: usize = 8;
 /// How often a file's row may move while the file is looked at.
@@ -165,17 +163,10 @@ fn check_content(
     }
 }
 
-/// Reads an object, every block verified, and compares its digest where its bytes are stored raw.
+/// Reads an object, every block verified, and compares its digest with that of what readers get.
 fn read_object(reader: &Reader, offset: u64, row: &ObjectRow) -> Result<()> {
-    let mut hasher = Hasher::default();
-    let mut from = 0;
-    while from < row.stored_len {
-        let to = from.saturating_add(PIECE_BYTES).min(row.stored_len);
-        hasher.update(&reader.read_range(offset, row.stored_len, from..to)?);
-        from = to;
-    }
-    let digest: Digest = hasher.finish();
-    if row.codec == 0 && (digest != row.digest || row.len != row.stored_len) {
+    let digest = reader.digest_of(&stored(row, offset))?;
+    if digest != row.digest {
         let place = format!("{} at {offset}", reader.path().display());
         let cause = format!("the object there is {digest}, its row says {}", row.digest);
         return Err(Error::new(ErrorKind::Damage, "verify", place, cause));

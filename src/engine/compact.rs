@@ -9,17 +9,17 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use super::fetch::stored;
 use super::label_rows::LabelRows;
 use super::reclaim::Reclaimed;
 use super::store::Store;
 use super::take_in::file_row;
-use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId, UniqueId};
 use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Raw, Reading};
 use crate::protection::Protection;
-use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader, Referrer};
+use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader, Referrer, STEP_BYTES};
 use crate::vfs::Step;
 
 /// Rows that a label tells of one object, at most.
@@ -96,12 +96,18 @@ impl Store {
         let mut copies = Vec::new();
         for (object, old) in self.live_objects(file)? {
             let Place::Extent { offset, .. } = old.place else { continue };
-            let bytes = reader.read(offset, old.stored_len)?;
             // Salvage reads what an extent is from the footer: it moves along.
             let mut told = described.extents.iter().filter(|e| e.extent.offset == offset);
             let about = told.next().map_or(&[][..], |e| &e.about);
             let extent = Extent { digest: old.digest, len: old.len, codec: old.codec, about };
-            let at = builder.add(&extent, &bytes)?;
+            builder.begin()?;
+            let mut from = 0;
+            while from < old.stored_len {
+                let to = from.saturating_add(STEP_BYTES).min(old.stored_len);
+                builder.push(&reader.read_range(offset, old.stored_len, from..to)?)?;
+                from = to;
+            }
+            let at = builder.end(&extent)?;
             copies.push(Copy { object, old, offset: at.offset });
         }
         if copies.is_empty() {
@@ -180,8 +186,8 @@ impl Store {
         )?;
         reader.sync().inspect_err(|e| core.halt_if_sync_failed(e))?;
         for copy in copies {
-            let bytes = reader.read(copy.offset, copy.old.stored_len)?;
-            if copy.old.codec == 0 && Digest::of(&bytes) != copy.old.digest {
+            // Raw or compressed: what is compared is what readers get.
+            if reader.digest_of(&stored(&copy.old, copy.offset))? != copy.old.digest {
                 let cause =
                     format!("the copy of object {} differs; nothing was moved", copy.object);
                 return Err(Error::damage("compact", path.display(), cause));

@@ -4,16 +4,21 @@
 //! that the row may have moved on: look again; it is damage only if the row is unchanged.
 
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::core::Core;
+use crate::digest::Hasher;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::layout;
+use crate::format::footer::CODEC_NONE;
+use crate::format::{framed, layout};
 use crate::ids::{FileId, ObjectId};
-use crate::manifest::{FileRow, InlineRow, ObjectRow, Place, Reading, RecipeRow, Snapshot};
-use crate::sealed::{Expect, Reader};
+use crate::manifest::{
+    FileRow, InlineRow, ObjectRow, Piece, Place, Reading, RecipeRow, Snapshot,
+};
+use crate::sealed::{Expect, Reader, STEP_BYTES, Stored};
 
 /// Sealed files kept open for reading: also the bound on their descriptors.
 pub const OPEN_FILES_MAX: usize = 64;
@@ -90,23 +95,27 @@ pub(crate) fn fetch_self_checked(
 }
 
 fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> Result<Vec<u8>> {
-    let mut before: Option<(ObjectRow, Option<FileRow>)> = None;
+    let mut before: Option<(ObjectId, ObjectRow, Option<FileRow>)> = None;
     loop {
         let snapshot = core.snapshot()?;
         let Some(row) = snapshot.get::<ObjectRow>(&object)? else {
             let cause = "no such object; it may have been retired";
             return Err(Error::new(ErrorKind::NotFound, "fetch", place(object), cause));
         };
-        let error = match read_part(core, cache, &snapshot, object, &row, part) {
+        let look = Look { core, cache, snapshot: &snapshot, at: Cell::new(object) };
+        let error = match look.part(object, &row, part) {
             Ok(bytes) => return Ok(bytes),
             Err(error) => error,
         };
-        let file = file_of(&snapshot, object, &row)?;
-        let now = (row, file);
+        // Of a recipe it is a piece that may have moved.
+        let failed = look.at.get();
+        let row = if failed == object { row } else { snapshot.require::<ObjectRow>(&failed)? };
+        let file = file_of(&snapshot, failed, &row)?;
+        let now = (failed, row, file);
         if before.as_ref() == Some(&now) {
             return Err(error);
         }
-        if let Place::Extent { file, .. } = now.0.place {
+        if let Place::Extent { file, .. } = now.1.place {
             cache.forget(file);
         }
         before = Some(now);
@@ -131,7 +140,8 @@ pub(super) enum KeptAt<'a> {
     Inline(&'a [u8]),
 }
 
-/// Bytes `range` of an object whose rows were kept: they may be gone by now.
+/// Bytes `range` of an object whose rows were kept: they may be gone by now. A recipe has no place of its own:
+/// its pieces are kept one by one.
 pub(super) fn fetch_kept(
     core: &Core,
     cache: &FileCache,
@@ -144,16 +154,18 @@ pub(super) fn fetch_kept(
     match (at, row.place) {
         (KeptAt::File(file, file_row), Place::Extent { offset, .. }) => {
             let reader = cache.get(core, *file, file_row).map_err(missing)?;
-            reader.read_range(offset, row.stored_len, range.clone())
+            reader.read_raw(&stored(row, offset), range)
         }
-        (KeptAt::Inline(bytes), _) => {
-            let held = bytes.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec);
-            held.ok_or_else(|| Error::damage("fetch", place(object), "its inline row is too short"))
-        }
+        (KeptAt::Inline(bytes), _) => read_inline(object, row, bytes, range),
         (KeptAt::File(..), Place::Inline | Place::Recipe) => {
             Err(Error::damage("fetch", place(object), "its row has no place in a file"))
         }
     }
+}
+
+/// The extent of an object in a file.
+pub(crate) fn stored(row: &ObjectRow, offset: u64) -> Stored {
+    Stored { offset, stored_len: row.stored_len, len: row.len, codec: row.codec }
 }
 
 /// The range must be one of the object.
@@ -170,102 +182,140 @@ fn check_plain(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) ->
     if let Some(range) = range {
         check_range(object, row, range)?;
     }
-    if row.codec != 0 {
+    if row.codec > framed::CODEC {
         let cause = format!("its bytes have codec {}, which this release does not know", row.codec);
         return Err(Error::new(ErrorKind::NewerFormat, "fetch", place(object), cause));
     }
-    if row.stored_len != row.len && row.place != Place::Recipe {
+    if row.codec == CODEC_NONE && row.stored_len != row.len && row.place != Place::Recipe {
         return Err(Error::damage("fetch", place(object), "it is stored raw in another length"));
     }
     Ok(())
 }
 
-fn read_part(
-    core: &Core,
-    cache: &FileCache,
-    snapshot: &Snapshot,
+/// Bytes `range` of an object that lies in the manifest.
+fn read_inline(
     object: ObjectId,
     row: &ObjectRow,
-    part: &Part,
+    stored: &[u8],
+    range: &Range<u64>,
 ) -> Result<Vec<u8>> {
-    let range = match part {
-        Part::Whole => None,
-        Part::Range(range) | Part::SelfChecked(range) => Some(range),
+    if stored.len() as u64 != row.stored_len {
+        return Err(Error::damage("fetch", place(object), "its inline row is too short"));
+    }
+    let part = |range: &Range<u64>| {
+        let bytes = stored.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec);
+        bytes.ok_or_else(|| Error::damage("fetch", place(object), "its inline row is too short"))
     };
-    check_plain(object, row, range)?;
-    match row.place {
-        Place::Inline => {
-            let Some(inline) = snapshot.get::<InlineRow>(&object)? else {
-                return Err(Error::damage("fetch", place(object), "its inline row is missing"));
-            };
-            if inline.bytes.len() as u64 != row.len {
-                return Err(Error::damage("fetch", place(object), "its inline row is too short"));
-            }
-            match part {
-                Part::Whole => Ok(inline.bytes),
-                Part::Range(r) | Part::SelfChecked(r) => {
-                    Ok(inline.bytes[r.start as usize..r.end as usize].to_vec())
-                }
-            }
-        }
-        Place::Extent { file, offset } => {
-            let Some(file_row) = file_of(snapshot, object, row)? else {
-                return Err(Error::damage("fetch", place(object), "it has no file"));
-            };
-            let reader = cache.get(core, file, &file_row).map_err(missing)?;
-            match part {
-                Part::Whole => reader.read(offset, row.stored_len),
-                Part::Range(range) => reader.read_range(offset, row.stored_len, range.clone()),
-                Part::SelfChecked(range) => {
-                    reader.read_unchecked(offset, row.stored_len, range.clone())
-                }
-            }
-        }
-        Place::Recipe => read_recipe(core, cache, snapshot, object, row, range),
+    match row.codec {
+        CODEC_NONE => part(range),
+        _ => framed::read_range(row.stored_len, row.len, range, &mut |stored| part(&stored))
+            .map_err(|e| Error::new(e.kind(), "fetch", place(object), e.cause())),
     }
 }
 
-/// Bytes of an object that consists of others.
-fn read_recipe(
-    core: &Core,
-    cache: &FileCache,
-    snapshot: &Snapshot,
-    object: ObjectId,
-    row: &ObjectRow,
-    range: Option<&Range<u64>>,
-) -> Result<Vec<u8>> {
-    let range = range.cloned().unwrap_or(0..row.len);
-    let mut bytes = Vec::new();
-    if range.is_empty() {
-        return Ok(bytes);
-    }
-    let damage = |cause: String| Err(Error::damage("fetch", place(object), cause));
-    let Some((first, _)) = snapshot.last::<RecipeRow>((object, 0)..=(object, range.start))? else {
-        return damage("its recipe has no first row".to_owned());
-    };
-    let mut at = first.1;
-    for ((_, begins), recipe) in
-        snapshot.list::<RecipeRow>(first..=(object, range.end), usize::MAX)?
-    {
-        if begins != at {
-            return damage(format!("byte {at} of it is in none of its pieces"));
-        }
-        for piece in &recipe.pieces {
-            let (from, to) = (range.start.max(at), range.end.min(at.saturating_add(piece.len)));
-            if from < to {
-                let of = snapshot.require::<ObjectRow>(&piece.object)?;
-                if of.place == Place::Recipe || of.len != piece.len {
-                    return damage(format!("object {} is no piece of it", piece.object));
+/// Reads objects as the rows of one snapshot have them.
+struct Look<'l> {
+    core: &'l Core,
+    cache: &'l FileCache,
+    snapshot: &'l Snapshot,
+    /// The object whose bytes are being read: of a recipe, its piece.
+    at: Cell<ObjectId>,
+}
+
+impl Look<'_> {
+    fn part(&self, object: ObjectId, row: &ObjectRow, part: &Part) -> Result<Vec<u8>> {
+        let range = match part {
+            Part::Whole => None,
+            Part::Range(range) | Part::SelfChecked(range) => Some(range),
+        };
+        check_plain(object, row, range)?;
+        match row.place {
+            Place::Inline => {
+                let Some(inline) = self.snapshot.get::<InlineRow>(&object)? else {
+                    return Err(Error::damage("fetch", place(object), "its inline row is missing"));
+                };
+                match range {
+                    None if row.codec == CODEC_NONE && inline.bytes.len() as u64 == row.len => {
+                        Ok(inline.bytes)
+                    }
+                    range => {
+                        let whole = 0..row.len;
+                        read_inline(object, row, &inline.bytes, range.unwrap_or(&whole))
+                    }
                 }
-                let wanted = Part::Range(from - at..to - at);
-                bytes.extend(read_part(core, cache, snapshot, piece.object, &of, &wanted)?);
             }
-            at = at.saturating_add(piece.len);
+            Place::Extent { file, offset } => {
+                let Some(file_row) = file_of(self.snapshot, object, row)? else {
+                    return Err(Error::damage("fetch", place(object), "it has no file"));
+                };
+                let reader = self.cache.get(self.core, file, &file_row).map_err(missing)?;
+                match part {
+                    Part::SelfChecked(range) if row.codec == CODEC_NONE => {
+                        reader.read_unchecked(offset, row.stored_len, range.clone())
+                    }
+                    _ => {
+                        let whole = 0..row.len;
+                        reader.read_raw(&stored(row, offset), range.unwrap_or(&whole))
+                    }
+                }
+            }
+            Place::Recipe => self.recipe(object, row, range, part),
         }
     }
-    match bytes.len() as u64 == range.end - range.start {
-        true => Ok(bytes),
-        false => damage(format!("byte {at} of it is in none of its pieces")),
+
+    /// Bytes of an object that consists of others. Of its rows one is held at a time.
+    fn recipe(
+        &self,
+        object: ObjectId,
+        row: &ObjectRow,
+        range: Option<&Range<u64>>,
+        part: &Part,
+    ) -> Result<Vec<u8>> {
+        let range = range.cloned().unwrap_or(0..row.len);
+        let mut bytes = Vec::new();
+        let damage = |cause: String| Err(Error::damage("fetch", place(object), cause));
+        let mut at = range.start;
+        while at < range.end {
+            let found = self.snapshot.last::<RecipeRow>((object, 0)..=(object, at))?;
+            let Some(((_, begins), recipe)) = found else {
+                return damage("its recipe has no first row".to_owned());
+            };
+            let (before, mut begins) = (at, begins);
+            for piece in &recipe.pieces {
+                let end = begins.saturating_add(piece.len);
+                let to = range.end.min(end);
+                if at < to {
+                    let inner = at - begins..to - begins;
+                    let wanted = match part {
+                        Part::SelfChecked(_) => Part::SelfChecked(inner),
+                        _ => Part::Range(inner),
+                    };
+                    bytes.extend(self.piece(object, piece, &wanted)?);
+                    at = to;
+                }
+                begins = end;
+            }
+            if at == before {
+                return damage(format!("byte {at} of it is in none of its pieces"));
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn piece(&self, whole: ObjectId, piece: &Piece, wanted: &Part) -> Result<Vec<u8>> {
+        let row = self.snapshot.get::<ObjectRow>(&piece.object)?;
+        match row {
+            Some(row) if row.place != Place::Recipe && row.len == piece.len => {
+                self.at.set(piece.object);
+                let bytes = self.part(piece.object, &row, wanted)?;
+                self.at.set(whole);
+                Ok(bytes)
+            }
+            _ => {
+                let cause = format!("object {} is no piece of it", piece.object);
+                Err(Error::damage("fetch", place(whole), cause))
+            }
+        }
     }
 }
 
@@ -277,8 +327,8 @@ fn missing(error: Error) -> Error {
     error
 }
 
-/// Whether a stored object gives back exactly `bytes`. Damage means no; an error of the disk is
-/// an error.
+/// Whether a stored object gives back exactly `bytes`; no more of it is held than a step. Damage means no; an
+/// error of the disk is an error.
 pub(super) fn holds(
     core: &Core,
     cache: &FileCache,
@@ -290,9 +340,37 @@ pub(super) fn holds(
     if row.len != bytes.len() as u64 {
         return Ok(false);
     }
-    match read_part(core, cache, snapshot, object, row, &Part::Whole) {
-        Ok(stored) => Ok(stored == bytes),
-        Err(e) if e.kind() == ErrorKind::Damage => Ok(false),
-        Err(e) => Err(e),
+    let look = Look { core, cache, snapshot, at: Cell::new(object) };
+    let mut at = 0;
+    for step in bytes.chunks(STEP_BYTES as usize) {
+        let end = at + step.len() as u64;
+        match look.part(object, row, &Part::Range(at..end)) {
+            Ok(stored) if stored == step => at = end,
+            Ok(_) => return Ok(false),
+            Err(e) if e.kind() == ErrorKind::Damage => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// Compares an object with its digest, in steps. Of compressed ones a step is a frame.
+///
+/// # Errors
+/// `Damage` where it does not read or is another.
+pub(super) fn verify_object(core: &Core, cache: &FileCache, object: ObjectId) -> Result<()> {
+    let Some(row) = core.snapshot()?.get::<ObjectRow>(&object)? else { return Ok(()) };
+    let (mut hasher, mut at) = (Hasher::default(), 0);
+    while at < row.len {
+        let end = at.saturating_add(STEP_BYTES).min(row.len);
+        hasher.update(&fetch_range(core, cache, object, at..end)?);
+        at = end;
+    }
+    match hasher.finish() == row.digest {
+        true => Ok(()),
+        false => {
+            let cause = "its bytes have another digest than its row says";
+            Err(Error::damage("verify", place(object), cause))
+        }
     }
 }

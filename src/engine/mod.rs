@@ -101,6 +101,7 @@ pub use claim::{Claim, ClaimHeld};
 pub use condition::{Attempt, Outcome};
 pub use enter::WriteAccess;
 pub use fetch::OPEN_FILES_MAX;
+pub(crate) use fetch::stored;
 
 pub(crate) use bell::pause;
 pub use follow::FollowLevel;

@@ -18,6 +18,7 @@
 //! Who may drop a file, and when, is not decided here.
 
 mod builder;
+mod decoded;
 mod ends;
 mod place;
 mod reader;
@@ -26,6 +27,7 @@ mod slices;
 
 pub use crate::format::footer::{Described, ExtentAt, Footer};
 pub use crate::format::label::{Label, Referrer};
+pub(crate) use decoded::{STEP_BYTES, Stored};
 pub use builder::{Builder, Built, Extent};
 pub use place::place;
 pub use reader::{Expect, Reader};
