@@ -10,7 +10,8 @@ use crate::format::layout;
 use crate::ids::{FileId, ObjectId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, Edge, FileRow, FileState, HistoryKey, HistoryRow, Key, LeaseRow,
-    NameKey, NameRow, ObjectRow, OutputRow, PartRow, Place, Reading, Row, Snapshot, SnapshotRow,
+    LeasedRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectRow, OutputRow, PartRow, Place,
+    Reading, RecipeRow, Row, Snapshot, SnapshotNameKey, SnapshotNameRow, SnapshotRow,
 };
 use crate::sealed::{Expect, Reader};
 use std::path::PathBuf;
@@ -194,6 +195,20 @@ pub(super) fn lost(snapshot: &Snapshot, objects: &[ObjectId]) -> String {
     format!("lost: {} ({} objects){and_more}", named.join(", "), objects.len())
 }
 
+/// The name of a file as people write it.
+pub(super) fn file_name(key: &NameKey) -> Option<String> {
+    let (namespace, name) = key.name.split_once('\0')?;
+    (key.namespace == Namespace::OBJECTS).then(|| format!("{namespace}/{name}"))
+}
+
+/// What an object is to those that refer to it.
+fn described(snapshot: &Snapshot, object: ObjectId) -> String {
+    let edges = snapshot.edges_of(object, NAMED_MAX).unwrap_or_default();
+    let of = edges.iter().filter(|edge| edge.table != RecipeRow::TABLE);
+    let named: Vec<String> = of.map(|edge| describe(snapshot, edge)).collect();
+    if named.is_empty() { format!("object {object}") } else { named.join(" and ") }
+}
+
 /// What a referring row is, for people.
 fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
     let known = if edge.table == ChunkRow::TABLE {
@@ -213,7 +228,26 @@ fn describe(snapshot: &Snapshot, edge: &Edge) -> String {
         })
     } else if edge.table == NameRow::TABLE {
         let key = NameKey::from_bytes(&edge.key).ok();
-        key.map(|key| format!("the value of {:?}", key.name))
+        key.map(|key| match file_name(&key) {
+            Some(name) => format!("the file {name:?}"),
+            None => format!("the value of {:?}", key.name),
+        })
+    } else if edge.table == RecipeRow::TABLE {
+        let key = <RecipeRow as Row>::Key::from_bytes(&edge.key).ok();
+        key.map(|(whole, _)| format!("a piece of {}", described(snapshot, whole)))
+    } else if edge.table == LeasedRow::TABLE {
+        <LeasedRow as Row>::Key::from_bytes(&edge.key).ok().and_then(|(lease, _)| {
+            let row = snapshot.get::<LeaseRow>(&lease).ok()??;
+            Some(format!("what lease {lease} of {:?} keeps ({})", row.holder, row.purpose))
+        })
+    } else if edge.table == SnapshotNameRow::TABLE {
+        SnapshotNameKey::from_bytes(&edge.key).ok().map(|key| {
+            let name = file_name(&key.name).unwrap_or(key.name.name);
+            format!("the file {name:?} of snapshot {}", key.snapshot)
+        })
+    } else if edge.table == NameHandoffRow::TABLE {
+        let key = <NameHandoffRow as Row>::Key::from_bytes(&edge.key).ok();
+        key.map(|handoff| format!("what publication {handoff} names"))
     } else if edge.table == HistoryRow::TABLE {
         let key = HistoryKey::from_bytes(&edge.key).ok();
         key.map(|key| format!("generation {} of {:?}", key.generation, key.name))

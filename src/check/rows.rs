@@ -8,6 +8,8 @@ use super::look::{Look, place_of};
 use super::report::Severity;
 use crate::digest::Digest;
 use crate::error::Result;
+use crate::format::footer::CODEC_NONE;
+use crate::format::framed::decode_all;
 use crate::ids::{CommitSeq, EventId, FileId, LeaseId, ObjectId, RecordingId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, ClaimRow, CountersRow, EdgeKey, EventRow, FileRow, GroupRow,
@@ -158,8 +160,14 @@ fn check_chain(look: &mut Look, before: Option<u64>, key: u64, row: &SnapshotRow
 /// Objects, inline bytes and files.
 fn check_bytes(look: &mut Look, snapshot: &Snapshot, known: &mut Known) -> Result<()> {
     let Known { used, files, objects } = known;
-    each_whole::<ObjectRow>(look, snapshot, &mut |look, key, row| {
+    each::<ObjectRow>(look, snapshot, &mut |look, key, row| {
         raise(&mut used.object, *key)?;
+        if let Ok(Some(_)) = snapshot.get::<RetiringRow>(key) {
+            // Nobody finds it, and nothing follows from it any more.
+            super::objects::check_retiring(look, snapshot, *key, row);
+            return Ok(());
+        }
+        check_follows::<ObjectRow>(look, snapshot, key, row);
         if let Place::Extent { file, .. } = row.place {
             let in_file = objects.entry(file).or_default();
             in_file.objects.push(*key);
@@ -318,7 +326,7 @@ fn check_object(
             // The table of files tells of it.
             Err(_) => {}
         },
-        Place::Recipe => {}
+        Place::Recipe => super::objects::check_recipe(look, snapshot, object, row),
     }
     Ok(())
 }
@@ -333,7 +341,10 @@ fn check_inline(
     match snapshot.get::<ObjectRow>(&object) {
         Ok(Some(of)) if of.place == Place::Inline => {
             let len = row.bytes.len() as u64;
-            let differs = of.codec == 0 && Digest::of(&row.bytes) != of.digest;
+            let differs = match of.codec {
+                CODEC_NONE => Digest::of(&row.bytes) != of.digest,
+                _ => !decode_all(&row.bytes, of.len).is_ok_and(|raw| Digest::of(&raw) == of.digest),
+            };
             if len != of.stored_len || differs {
                 let what = format!("its {len} bytes are not those that its object names");
                 let means = super::files::lost(snapshot, &[object]);

@@ -15,9 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::footer::CODEC_NONE;
 use crate::format::{framed, layout};
 use crate::ids::{FileId, ObjectId};
-use crate::manifest::{
-    FileRow, InlineRow, ObjectRow, Piece, Place, Reading, RecipeRow, Snapshot,
-};
+use crate::manifest::{FileRow, InlineRow, ObjectRow, Piece, Place, Reading, RecipeRow, Snapshot};
 use crate::sealed::{Expect, Reader, STEP_BYTES, Stored};
 
 /// Sealed files kept open for reading: also the bound on their descriptors.

@@ -6,6 +6,7 @@
 //!   sealed     content of a sealed file: header, blocks
 //!   footer     what it says is inside             trailer  where its content ends
 //!   label      what stands behind it, for salvage
+//!   told       what a label tells of files of pieces, and of names
 //!   row        envelope of a manifest value       head     the witness file
 //!   shape      what a serde type asks for, as a fingerprint
 //!   snapshot   the manifest's rows, all or what changed, for salvage
@@ -35,4 +36,5 @@ pub mod sealed;
 pub mod shape;
 pub mod snapshot;
 pub mod staged;
+pub(crate) mod told;
 pub mod trailer;

@@ -27,8 +27,8 @@ mod slices;
 
 pub use crate::format::footer::{Described, ExtentAt, Footer};
 pub use crate::format::label::{Label, Referrer};
-pub(crate) use decoded::{STEP_BYTES, Stored};
 pub use builder::{Builder, Built, Extent};
+pub(crate) use decoded::{STEP_BYTES, Stored};
 pub use place::place;
 pub use reader::{Expect, Reader};
 pub use slices::SLICE_BYTES;

@@ -39,6 +39,9 @@ impl Target<'_> {
             put_all(w, &objects.files)?;
             put_all(w, &objects.inline)?;
             put_all(w, &objects.rows)?;
+            put_all(w, &rows.recipes)?;
+            put_all(w, &rows.object_snapshots)?;
+            put_all(w, &rows.snapshot_names)?;
             put_all(w, &rows.streams)?;
             put_all(w, &rows.chunks)?;
             put_all(w, &rows.checkpoints)?;

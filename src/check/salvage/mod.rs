@@ -15,6 +15,7 @@
 //! - The new store appears under its name when it is whole, and not before.
 
 mod chain;
+mod files;
 mod journey;
 mod making;
 mod objects;

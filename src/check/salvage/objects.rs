@@ -7,12 +7,15 @@ use std::sync::Arc;
 use super::rows::Rows;
 use super::source::{At, Source};
 use crate::digest::Digest;
+use crate::engine::stored;
 use crate::error::{Error, Result};
+use crate::format::footer::CODEC_NONE;
+use crate::format::framed::decode_all;
 use crate::format::layout;
 use crate::ids::{FileId, ObjectId, OwnerId, UniqueId};
 use crate::limits::Limits;
 use crate::manifest::{FileRow, FileState, InlineRow, ObjectRow, Place};
-use crate::sealed::{self, Builder, Built, Extent, Label, Referrer};
+use crate::sealed::{self, Builder, Built, Extent, Label, Referrer, STEP_BYTES, Stored};
 use crate::vfs::{Disk, Step};
 
 /// What is in the new store.
@@ -46,25 +49,24 @@ impl Copier<'_> {
     pub(super) fn copy_known(&self, rows: &Rows, needed: &BTreeSet<ObjectId>) -> Result<Objects> {
         let mut objects = Objects { next_file: rows.counters.file, ..Objects::default() };
         let mut by_file: BTreeMap<usize, Vec<Wanted>> = BTreeMap::new();
+        let mut recipes = Vec::new();
         for object in needed {
             let Some(row) = rows.objects.get(object) else {
                 objects.lost.insert(*object, "it has no row".to_owned());
                 continue;
             };
             match (row.place, rows.inline.get(object)) {
-                (Place::Inline, Some(inline)) if Digest::of(&inline.bytes) == row.digest => {
+                (Place::Inline, Some(inline)) if is_inline(row, &inline.bytes) => {
                     objects.inline.insert(*object, inline.clone());
                     objects.put(*object, row.clone());
                 }
                 (Place::Inline, _) => {
                     objects.lost.insert(*object, "its inline bytes are not there".to_owned());
                 }
-                (Place::Recipe, _) => {
-                    objects.lost.insert(*object, "it consists of others".to_owned());
-                }
+                (Place::Recipe, _) => recipes.push(*object),
                 (Place::Extent { file, offset }, _) => {
-                    let at = self.known_place(rows, file, offset, row.stored_len);
-                    let at = at.or_else(|| self.source.by_digest(&row.digest).map(|(at, _)| at));
+                    let at = self.known_place(rows, file, &stored(row, offset));
+                    let at = at.or_else(|| self.source.place_of(&row.digest));
                     match at {
                         Some(at) => {
                             let wanted = Wanted { object: *object, row: row.clone(), at };
@@ -81,6 +83,7 @@ impl Copier<'_> {
         for wanted in by_file.into_values() {
             self.copy_file(wanted, &mut objects)?;
         }
+        self.take_recipes(rows, &recipes, &mut objects);
         Ok(objects)
     }
 
@@ -103,21 +106,21 @@ impl Copier<'_> {
         Ok(objects.lost.remove(&object).is_none())
     }
 
-    fn known_place(&self, rows: &Rows, file: FileId, offset: u64, stored_len: u64) -> Option<At> {
+    fn known_place(&self, rows: &Rows, file: FileId, extent: &Stored) -> Option<At> {
         let unique = rows.files.get(&file)?.unique;
         let file = *self.source.by_unique.get(&unique)?;
-        Some(At { file, offset, stored_len })
+        Some(At { file, extent: *extent })
     }
 
     /// Objects of one source file into one file.
     fn copy_file(&self, mut wanted: Vec<Wanted>, objects: &mut Objects) -> Result<()> {
         let disk = &self.source.disk;
-        wanted.sort_by_key(|wanted| wanted.at.offset);
+        wanted.sort_by_key(|wanted| wanted.at.extent.offset);
         let mut open: Option<(Builder, UniqueId)> = None;
         let mut placed = Vec::new();
         let mut referrers = Vec::new();
-        for wanted in wanted {
-            let Some(bytes) = self.verified(&wanted) else {
+        for mut wanted in wanted {
+            if !self.verified(&mut wanted) {
                 let why = format!("its bytes are not those of {}", wanted.row.digest);
                 objects.lost.insert(wanted.object, why);
                 continue;
@@ -129,7 +132,8 @@ impl Copier<'_> {
             let row = &wanted.row;
             let about = self.about(&wanted);
             let (digest, len, codec) = (row.digest, row.len, row.codec);
-            let at = builder.add(&Extent { digest, len, codec, about }, &bytes)?;
+            self.copy_stored(&wanted.at, builder)?;
+            let at = builder.end(&Extent { digest, len, codec, about })?;
             self.refer(&wanted, placed.len(), &mut referrers);
             placed.push((wanted, at));
         }
@@ -150,18 +154,35 @@ impl Copier<'_> {
         Ok((Builder::create(disk, self.root, nobody, unique, block_bytes)?, unique))
     }
 
-    /// G25: only what its digest fits is taken.
-    fn verified(&self, wanted: &Wanted) -> Option<Vec<u8>> {
-        let fits =
-            |bytes: &Vec<u8>| wanted.row.codec == 0 && Digest::of(bytes) == wanted.row.digest;
-        let bytes = self.source.bytes(wanted.at).ok().filter(fits);
-        bytes.or_else(|| self.source.by_digest(&wanted.row.digest).map(|(_, bytes)| bytes))
+    /// G25: only what its digest fits is taken, from its place or another one; it is stored as it is there.
+    fn verified(&self, wanted: &mut Wanted) -> bool {
+        let digest = wanted.row.digest;
+        if !self.source.holds(&wanted.at, &digest) {
+            let Some(other) = self.source.place_of(&digest) else { return false };
+            wanted.at = other;
+        }
+        let Stored { stored_len, len, codec, .. } = wanted.at.extent;
+        wanted.row = ObjectRow { stored_len, len, codec, ..wanted.row.clone() };
+        true
+    }
+
+    /// The stored bytes at a place, in steps.
+    fn copy_stored(&self, at: &At, builder: &mut Builder) -> Result<()> {
+        let (reader, extent) = (self.source.reader(at)?, &at.extent);
+        builder.begin()?;
+        let mut from = 0;
+        while from < extent.stored_len {
+            let to = from.saturating_add(STEP_BYTES).min(extent.stored_len);
+            builder.push(&reader.read_range(extent.offset, extent.stored_len, from..to)?)?;
+            from = to;
+        }
+        Ok(())
     }
 
     fn about<'s>(&'s self, wanted: &Wanted) -> &'s [u8] {
         let file = self.source.files.get(wanted.at.file);
         let mut extents = file.iter().flat_map(|file| &file.extents);
-        let told = extents.find(|told| told.extent.offset == wanted.at.offset);
+        let told = extents.find(|told| told.extent.offset == wanted.at.extent.offset);
         told.map_or(&[][..], |told| &told.about)
     }
 
@@ -169,7 +190,7 @@ impl Copier<'_> {
     fn refer(&self, wanted: &Wanted, position: usize, referrers: &mut Vec<Referrer>) {
         let Some(file) = self.source.files.get(wanted.at.file) else { return };
         let Some(label) = &file.label else { return };
-        let at = file.extents.iter().position(|told| told.extent.offset == wanted.at.offset);
+        let at = file.extents.iter().position(|told| told.extent.offset == wanted.at.extent.offset);
         let of_it = label
             .referrers
             .iter()
@@ -180,7 +201,7 @@ impl Copier<'_> {
 }
 
 impl Objects {
-    fn put(&mut self, object: ObjectId, row: ObjectRow) {
+    pub(super) fn put(&mut self, object: ObjectId, row: ObjectRow) {
         self.by_digest.insert(row.digest, object);
         self.rows.insert(object, row);
     }
@@ -214,6 +235,14 @@ impl Objects {
 
     pub(super) fn last_file(&self) -> FileId {
         self.next_file
+    }
+}
+
+/// Whether the bytes of an object that lies in the manifest are those of its digest.
+fn is_inline(row: &ObjectRow, stored: &[u8]) -> bool {
+    match row.codec {
+        CODEC_NONE => Digest::of(stored) == row.digest,
+        _ => decode_all(stored, row.len).is_ok_and(|raw| Digest::of(&raw) == row.digest),
     }
 }
 

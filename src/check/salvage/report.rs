@@ -71,6 +71,11 @@ pub enum Unconfirmed {
         /// Its rows, by its label.
         rows: u64,
     },
+    /// A name of a file.
+    Name {
+        /// The name, with its namespace.
+        name: String,
+    },
     /// An object, kept by a lease whose holder is `salvage`.
     Object {
         /// Names it.
@@ -103,6 +108,7 @@ impl fmt::Display for Unconfirmed {
             Self::Output { stage, output, rows } => {
                 write!(f, "output {output} of stage {stage}: {rows} rows")
             }
+            Self::Name { name } => write!(f, "the file {name:?}"),
             Self::Object { digest, len, of } => {
                 write!(f, "object {digest} of {len} bytes, {of}")
             }

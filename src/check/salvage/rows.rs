@@ -10,8 +10,9 @@ use crate::ids::{
 };
 use crate::manifest::{
     CheckpointRow, ChunkRow, CountersRow, FileRow, GroupRow, InlineRow, Key, LeaseRow, ObjectRow,
-    OutputRow, OwnerRow, PartRow, ProducerKey, ProducerRow, RecordingNameRow, RecordingRow, Row,
-    StageRow, StreamRow, Table, from_value,
+    ObjectSnapshotRow, OutputRow, OwnerRow, PartRow, ProducerKey, ProducerRow, RecipeRow,
+    RecordingNameRow, RecordingRow, Row, SnapshotNameKey, SnapshotNameRow, StageRow, StreamRow,
+    Table, from_value,
 };
 
 /// Leases of journals have this bit: the records that they serve are appended anew.
@@ -35,6 +36,9 @@ pub(super) struct Rows {
     pub(super) parts: BTreeMap<(GroupId, PartId), PartRow>,
     pub(super) outputs: BTreeMap<(StageId, OutputId), OutputRow>,
     pub(super) producers: BTreeMap<ProducerKey, ProducerRow>,
+    pub(super) recipes: BTreeMap<(ObjectId, u64), RecipeRow>,
+    pub(super) object_snapshots: BTreeMap<String, ObjectSnapshotRow>,
+    pub(super) snapshot_names: BTreeMap<SnapshotNameKey, SnapshotNameRow>,
     pub(super) others: Values,
 }
 
@@ -65,6 +69,9 @@ impl Rows {
             parts: take::<PartRow>(values, salvaged),
             outputs: take::<OutputRow>(values, salvaged),
             producers: take::<ProducerRow>(values, salvaged),
+            recipes: take::<RecipeRow>(values, salvaged),
+            object_snapshots: take::<ObjectSnapshotRow>(values, salvaged),
+            snapshot_names: take::<SnapshotNameRow>(values, salvaged),
             others: Values::new(),
         };
         rows.leases.retain(|lease, _| lease.0 & JOURNAL_LEASES == 0);
@@ -78,6 +85,7 @@ impl Rows {
                 rows.others.insert((Table::Owners, key), value);
             }
         }
+        super::files::leave_retiring(&mut rows);
         rows
     }
 }

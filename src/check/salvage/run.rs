@@ -64,6 +64,7 @@ pub fn salvage(
         let mut target = Target::new(rows, objects, copier, salvaged);
         if !target.salvaged.is_complete {
             target.take_new_files(&tails)?;
+            target.take_told_files();
         }
         let mut tails = tails;
         target.take_stages(&mut tails);
@@ -211,6 +212,8 @@ fn needed(rows: &Rows, salvaged: &mut Salvaged) -> BTreeSet<ObjectId> {
         needed.extend(&row.payloads);
     }
     needed.extend(rows.outputs.values().map(|row| row.object));
+    needed.extend(rows.recipes.values().flat_map(|row| &row.pieces).map(|piece| piece.object));
+    needed.extend(rows.snapshot_names.values().map(|row| row.object));
     for row in rows.checkpoints.values() {
         if let StateBytes::Object(object) = row.state {
             needed.insert(object);

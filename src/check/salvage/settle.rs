@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::files::named;
 use super::report::Unconfirmed;
 use super::target::Target;
 use crate::engine::{SALVAGE_HOLD, SALVAGE_HOLDER};
@@ -13,6 +14,8 @@ impl Target<'_> {
     /// Takes out what refers to bytes or records that are not there, and keeps what nothing refers
     /// to any more by a lease.
     pub(super) fn settle_rows(&mut self) {
+        self.settle_recipes();
+        self.count_snapshots();
         self.settle_leases();
         self.settle_checkpoints();
         self.settle_recordings();
@@ -22,7 +25,7 @@ impl Target<'_> {
             let lost = edges.iter().find(|object| !objects.rows.contains_key(object));
             if let Some(object) = lost {
                 let why = objects.lost.get(object).cloned().unwrap_or_default();
-                salvaged.lose(format!("a row of {}, key {key:02x?}", table.name()), 0, why);
+                salvaged.lose(named(*table, key), 0, why);
             }
             lost.is_none() && edges_of_value(*table, key, value).is_ok()
         });
@@ -140,6 +143,12 @@ impl Target<'_> {
             });
         }
         for row in self.rows.outputs.values() {
+            unnamed.remove(&row.object);
+        }
+        for piece in self.rows.recipes.values().flat_map(|row| &row.pieces) {
+            unnamed.remove(&piece.object);
+        }
+        for row in self.rows.snapshot_names.values() {
             unnamed.remove(&row.object);
         }
         for row in self.rows.checkpoints.values() {

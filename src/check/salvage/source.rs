@@ -12,7 +12,7 @@ use crate::format::layout;
 use crate::ids::{CommitSeq, Epoch, OwnerId, StoreId, UniqueId};
 use crate::journal::read_header;
 use crate::manifest::read_whole_head;
-use crate::sealed::{Described, Expect, Label, Reader};
+use crate::sealed::{Described, Expect, ExtentAt, Label, Reader, Stored};
 use crate::vfs::{Disk, EntryKind};
 
 /// A sealed file that opens.
@@ -29,8 +29,7 @@ pub(super) struct SealedFile {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub(super) file: usize,
-    pub(super) offset: u64,
-    pub(super) stored_len: u64,
+    pub(super) extent: Stored,
 }
 
 /// A journal whose header reads.
@@ -100,9 +99,8 @@ impl Source {
             let at = self.files.len();
             for described in &file.extents {
                 let extent = &described.extent;
-                let (offset, stored_len) = (extent.offset, extent.stored_len);
                 let places = self.by_digest.entry(extent.digest).or_default();
-                places.push(At { file: at, offset, stored_len });
+                places.push(At { file: at, extent: stored(extent) });
             }
             self.by_unique.insert(file.unique, at);
             self.files.push(file);
@@ -119,11 +117,28 @@ impl Source {
         self.witnessed = newest;
     }
 
-    /// The bytes at a place, every block verified.
-    pub(super) fn bytes(&self, at: At) -> Result<Vec<u8>> {
+    /// The file of a place.
+    pub(super) fn reader(&self, at: &At) -> Result<Reader> {
         let file = self.files.get(at.file).map(|file| &file.path);
         let path = file.ok_or_else(|| Error::invalid("salvage", "file", "there is none"))?;
-        Reader::open(&self.disk, path, &Expect::default())?.read(at.offset, at.stored_len)
+        Reader::open(&self.disk, path, &Expect::default())
+    }
+
+    /// The raw bytes at a place, every block verified.
+    pub(super) fn bytes(&self, at: At) -> Result<Vec<u8>> {
+        self.reader(&at)?.read_raw(&at.extent, &(0..at.extent.len))
+    }
+
+    /// The first place that gives back the bytes that a digest names.
+    pub(super) fn place_of(&self, digest: &Digest) -> Option<At> {
+        let places = self.by_digest.get(digest)?;
+        places.iter().copied().find(|at| self.holds(at, digest))
+    }
+
+    /// Whether the bytes at a place are those that a digest names; no more of them is held than a step.
+    pub(super) fn holds(&self, at: &At, digest: &Digest) -> bool {
+        let found = self.reader(at).and_then(|reader| reader.digest_of(&at.extent));
+        found.is_ok_and(|found| found == *digest)
     }
 
     /// The bytes that a digest names, from whichever file has them.
@@ -134,6 +149,11 @@ impl Source {
             (Digest::of(&bytes) == *digest).then_some((*at, bytes))
         })
     }
+}
+
+/// An extent as a footer tells it.
+pub(super) fn stored(of: &ExtentAt) -> Stored {
+    Stored { offset: of.offset, stored_len: of.stored_len, len: of.len, codec: of.codec }
 }
 
 /// Whose store it is: the id that most files tell.

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::files::NewFiles;
 use super::journey::{Found, Segment, follow};
 use super::objects::{Copier, Objects};
 use super::report::{Salvaged, Unconfirmed};
 use super::rows::Rows;
-use super::source::At;
+use super::source::{At, stored};
 use super::stages::{NewPart, NewStaged};
 use super::tails::{OfStream, Tails};
 use crate::error::Result;
 use crate::format::snapshot::SnapshotHeader;
+use crate::format::staged::PART_BYTES_MAX;
 use crate::ids::{Generation, ObjectId, Ordinal, Sequence, StreamId};
 use crate::journal::Payload;
 use crate::manifest::{ChunkRow, Cut, Key, RecordingRow, Row, StreamRow, Table, from_value};
@@ -38,6 +40,8 @@ pub(super) struct Target<'s> {
     pub(super) staged: NewStaged,
     /// Streams whose records are batches of a stage: done already.
     pub(super) intakes: BTreeSet<StreamId>,
+    /// Files and names that labels tell of.
+    pub(super) files: NewFiles,
     pub(super) next_object: ObjectId,
     pub(super) next_stream: StreamId,
 }
@@ -62,6 +66,7 @@ impl<'s> Target<'s> {
             tails: Vec::new(),
             staged: NewStaged::default(),
             intakes: BTreeSet::new(),
+            files: NewFiles::default(),
         }
     }
 
@@ -110,8 +115,7 @@ impl<'s> Target<'s> {
         let object = match known {
             Some(object) => object,
             None => {
-                let (offset, stored_len) = (extent.offset, extent.stored_len);
-                let at = At { file, offset, stored_len };
+                let at = At { file, extent: stored(extent) };
                 self.next_object = ObjectId(self.next_object.0 + 1);
                 if !self.copier.copy_new(extent, at, self.next_object, &mut self.objects)? {
                     let what = format!("object {}, {}", extent.digest, told(referrers));
@@ -124,7 +128,8 @@ impl<'s> Target<'s> {
                 }
                 // A part says itself what it is.
                 if drafts.is_empty()
-                    && let Ok(bytes) = self.copier.source.bytes(At { file, offset, stored_len })
+                    && extent.len <= PART_BYTES_MAX as u64
+                    && let Ok(bytes) = self.copier.source.bytes(at)
                     && let Some(part) = NewPart::read(self.next_object, &bytes)
                 {
                     self.staged.part(part);
@@ -152,6 +157,7 @@ impl<'s> Target<'s> {
     /// A stream or a recording that is newer than the snapshot.
     fn take_context(&mut self, referrer: &Referrer) {
         self.take_stage_row(referrer);
+        self.files.take(referrer);
         if let Some((stream, row)) = decoded::<StreamRow>(referrer)
             && stream > self.rows.counters.stream
         {

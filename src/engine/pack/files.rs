@@ -11,7 +11,7 @@ use crate::manifest::{FileRow, FileState, JournalRow, JournalState, Reading};
 use crate::vfs::{Access, Disk, File, read_exact_at};
 
 /// Bytes read at a time.
-pub(super) const PIECE_BYTES: u64 = 512 << 10;
+const PIECE_BYTES: u64 = 512 << 10;
 
 /// A file to copy.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::files::{Opened, PIECE_BYTES, read_whole};
+use super::files::{Opened, read_whole};
 use super::run::Job;
 use crate::engine::fetch;
 use crate::engine::store::Store;

@@ -39,8 +39,8 @@ pub use journals::{JournalRow, JournalState, LeaseRow};
 pub use names::{HistoryKey, HistoryRow, NameKey, NameRow, Namespace, ValueForm};
 pub use objects::{
     HANDOFF_NAMES_MAX, HandoffName, LeasedRow, NameHandoffRow, ObjectSnapshotRow,
-    ObjectSnapshotState, PIECES_PER_ROW_MAX, Piece, PreparationRow, RecipeRow, RetiringRow,
-    ScrubRow, SnapshotNameKey, SnapshotNameRow,
+    ObjectSnapshotState, PIECES_PER_ROW_MAX, PREPARATION_HOLDER, Piece, PreparationRow, RecipeRow,
+    RetiringRow, ScrubRow, SnapshotNameKey, SnapshotNameRow,
 };
 pub use parameters::{ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow};
 pub use recordings::{

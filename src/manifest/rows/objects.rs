@@ -94,6 +94,9 @@ impl Row for LeasedRow {
     }
 }
 
+/// The holder of a lease that is one of a preparation.
+pub const PREPARATION_HOLDER: &str = "preparation";
+
 /// A preparation, by its name: a lease under which objects are stored before anything names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparationRow {

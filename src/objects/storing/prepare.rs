@@ -13,7 +13,7 @@ use crate::vfs::Step;
 pub const PREPARATION_NAME_BYTES_MAX: usize = 256;
 
 /// Who holds the leases of preparations.
-pub(super) const HOLDER: &str = "preparation";
+pub(super) const HOLDER: &str = crate::manifest::PREPARATION_HOLDER;
 
 impl Objects {
     /// Begins the preparation called `name`, or goes on with it: what was flushed under it is leased still,

@@ -161,7 +161,7 @@ mod manifest {
         HandoffOrderRow, HandoffRow, HandoffState, HistoryKey, HistoryRow, InlineRow, JournalRow,
         JournalState, Key, LeaseRow, LeasedRow, Manifest, MetaRow, NameHandoffRow, NameKey,
         NameRow, Namespace, Newborn, ObjectRow, ObjectSnapshotRow, ObjectSnapshotState, Open,
-        OpenGroupKey, OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PIECES_PER_ROW_MAX, PageRow,
+        OpenGroupKey, OpenGroupRow, OutputRow, OwnerEnd, OwnerRow, PIECES_PER_ROW_MAX, PREPARATION_HOLDER, PageRow,
         ParameterKey, ParameterOrderKey, ParameterOrderRow, ParameterRow, PartRow, Pass, PassRow,
         Piece, Place, PreparationRow, ProducerKey, ProducerRow, QuarantineRow, Raw, Reading,
         ReceiptRow, RecipePin, RecipeRow, RecordingNameRow, RecordingRow, RecordingStatus,
