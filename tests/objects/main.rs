@@ -1,6 +1,7 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
 mod made;
+mod moving;
 #[cfg(feature = "sim")]
 mod names;
 mod reading;
