@@ -4,6 +4,7 @@
 #[path = "../golden/describe.rs"]
 mod describe;
 mod files;
+mod recipes;
 mod rows;
 mod salvage;
 mod stages;

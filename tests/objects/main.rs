@@ -1,5 +1,6 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
+mod damage;
 mod made;
 mod moving;
 #[cfg(feature = "sim")]

@@ -15,10 +15,10 @@ use sealstone::vfs::{Disk, RealDisk, Step};
 
 use crate::made::*;
 
-const DIRECTORY: (Layout, WriteAccess) = (Layout::Directory, WriteAccess::Single);
+pub const DIRECTORY: (Layout, WriteAccess) = (Layout::Directory, WriteAccess::Single);
 
 /// Words that compress, unlike any other ones.
-fn words(seed: u64, len: usize) -> Vec<u8> {
+pub fn words(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 64);
     let mut line = seed;
     while bytes.len() < len {
@@ -30,7 +30,7 @@ fn words(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Stores `contents` compressed, in one file of a store that is a directory, each under its name.
-fn compressed(store: &Store, root: &Path, contents: &[(Name, Vec<u8>)], unique: u8) {
+pub fn compressed(store: &Store, root: &Path, contents: &[(Name, Vec<u8>)], unique: u8) {
     let disk: Arc<dyn Disk> = RealDisk::new();
     let id = UniqueId::from_parts(5, [unique; 10]);
     let nobody = OwnerId::from_parts(0, [0; 10]);
@@ -123,7 +123,7 @@ fn reads(store: &Store, made: &[(Name, Vec<u8>)]) {
     }
 }
 
-fn looked(root: &Path) -> Report {
+pub fn looked(root: &Path) -> Report {
     check(root, &CheckOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
