@@ -19,7 +19,7 @@ use crate::ids::StoreId;
 use crate::limits::Limits;
 use crate::manifest::{Birth, BodyDisk, Manifest, Newborn, Open, OwnerRow, Reading, lock_file};
 use crate::protection::Protection;
-use crate::vfs::{Disk, EntryKind, Held, Meta, Sharing, Step};
+use crate::vfs::{Access, Disk, EntryKind, File, Held, Meta, Sharing, Step, read_exact_at};
 
 /// How a store lies on disk; chosen when it is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -147,7 +147,8 @@ pub(super) fn open(
         }
     }
     disk.mark(Step::OpenManifest);
-    let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..open.clone() })?;
+    let manifest = Manifest::open(&disk, root, &Open { single_file: true, ..open.clone() })
+        .map_err(|e| of_another_format(&disk, root, e))?;
     let ground = Ground::file(disk, root, manifest, options)?;
     // Opening commits: on a full disk it needs the room that the ballast keeps.
     let ballast = Ballast::open(&ground.disk, root, &ground.limits)?;
@@ -170,7 +171,8 @@ pub(super) fn open_read_only(
     open: &Open,
 ) -> Result<Ground> {
     let open = Open { single_file: true, ..open.clone() };
-    let manifest = Manifest::open_read_only(&disk, root, &open)?;
+    let manifest = Manifest::open_read_only(&disk, root, &open)
+        .map_err(|e| of_another_format(&disk, root, e))?;
     Ground::file(disk, root, manifest, options)
 }
 
@@ -195,4 +197,47 @@ pub(super) fn holder(disk: &Arc<dyn Disk>, root: &Path, open: &Open) -> Option<S
         }))
     };
     newest().ok().flatten()
+}
+
+/// How files of other programs begin that are likely to stand where a store is looked for.
+const OTHERS: [(&[u8], &str); 8] = [
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"\x7fELF", "a program"),
+];
+
+/// Bytes by which text is told from anything else.
+const TEXT_BYTES: u64 = 512;
+
+/// OBJ31: a file that was never a store is not a damaged one.
+fn of_another_format(disk: &Arc<dyn Disk>, root: &Path, told: Error) -> Error {
+    if told.kind() != ErrorKind::Damage {
+        return told;
+    }
+    let file = disk.open(root, Access::Read);
+    let Ok(beginning) = file.and_then(|file| read_some(&*file)) else { return told };
+    let known =
+        OTHERS.iter().find(|(magic, _)| beginning.starts_with(magic)).map(|(_, what)| *what);
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    let is_text = !beginning.is_empty() && beginning.iter().all(is_text);
+    let text = std::str::from_utf8(&beginning).map_or_else(|e| e.error_len().is_none(), |_| true);
+    match known.or((is_text && text).then_some("a text file")) {
+        Some(what) => {
+            let cause = format!("it is {what}, and no store; give the path of a store");
+            Error::new(ErrorKind::NoStore, "open", root.display(), cause).with_source(told)
+        }
+        None => told,
+    }
+}
+
+fn read_some(file: &dyn File) -> io::Result<Vec<u8>> {
+    let len = file.len()?.min(TEXT_BYTES);
+    let mut beginning = vec![0; len as usize];
+    read_exact_at(file, &mut beginning, 0)?;
+    Ok(beginning)
 }

@@ -186,6 +186,10 @@ pub(super) fn classify(
     path: &Path,
 ) -> Result<Facts> {
     let error = |kind, cause: String| Err(Error::new(kind, "open", path.display(), cause));
+    if snapshot.is_of_another_program()? {
+        let cause = "it is a database of another program, and no store; give another path";
+        return error(ErrorKind::Foreign, cause.to_owned());
+    }
     let meta = snapshot.require::<MetaRow>(&StoreKey)?;
     if meta.format != FORMAT {
         let cause = format!("the store has format {}, this release knows {FORMAT}", meta.format);

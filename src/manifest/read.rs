@@ -3,7 +3,7 @@
 //! A snapshot pins the pages of its commit: while it lives, they are not reused, and the manifest
 //! grows. Take one, read, drop it.
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, TableHandle};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::{Arc, OnceLock};
 
@@ -253,6 +253,16 @@ impl Snapshot {
         }
         let open = self.halt.guard("read", || self.txn.open_table(table.definition()))?;
         Ok(slot.get_or_init(|| open))
+    }
+
+    /// Whether it has tables, and none of ours.
+    pub(super) fn is_of_another_program(&self) -> Result<bool> {
+        let ours = |name: &str| Table::ALL.iter().any(|table| table.name() == name);
+        self.halt.guard("read", || {
+            let names: Vec<String> =
+                self.txn.list_tables()?.map(|table| table.name().to_owned()).collect();
+            Ok::<_, redb::StorageError>(!names.is_empty() && !names.iter().any(|name| ours(name)))
+        })
     }
 
     /// What the pages of a table take of the file. The time follows its rows.

@@ -1,13 +1,23 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
+mod child;
+#[path = "../children/mod.rs"]
+mod children;
 mod damage;
+mod in_use;
 mod made;
 mod moving;
 #[cfg(feature = "sim")]
 mod names;
+mod readers;
 mod reading;
+mod recovering;
+#[cfg(feature = "sim")]
+mod refusing_disk;
 mod storing;
 mod support;
+#[cfg(feature = "sim")]
+mod under_hands;
 
 /// Is a store opened, and its objects with it?
 #[test]

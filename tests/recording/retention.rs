@@ -320,8 +320,10 @@ fn rec53_retention_is_a_plan_shown_before_it_is_done() {
     assert_eq!(plan.retire().count(), 4);
     assert!(plan.retire().all(|one| one.why.contains("s old")), "{plan:?}");
     disk.set_wall_clock(None);
-    let blind = store.retention().older_than(day).plan().unwrap();
-    assert_eq!((blind.now(), blind.retire().count()), (None, 0), "without a clock nothing is old");
+    // OBJ33: without a clock neither nothing nor everything is old.
+    let blind = store.retention().older_than(day).plan().unwrap_err();
+    assert_eq!(blind.kind(), ErrorKind::Unsupported, "{blind}");
+    assert_eq!(store.retention().keep_newest(3).plan().unwrap().retire().count(), 2);
     disk.set_wall_clock(Some(2_000_000_000_000));
     assert_eq!(store.snapshot().unwrap().counters().unwrap().commit_seq, commits, "written");
 
@@ -336,4 +338,24 @@ fn rec53_retention_is_a_plan_shown_before_it_is_done() {
     let left: Vec<String> =
         store.recordings(9).unwrap().iter().map(|one| one.name().to_owned()).collect();
     assert_eq!(left, ["b", "live"]);
+}
+
+/// Is a recording that was started without a clock listed, and neither taken for old nor passed over in
+/// silence? (OBJ33)
+#[test]
+fn obj33_a_recording_of_unknown_age_is_told() {
+    let disk = sim(6);
+    let store = options(&disk).create(ROOT).unwrap();
+    disk.set_wall_clock(None);
+    record(&store, "when", 10, 0.1);
+    disk.set_wall_clock(Some(1_000_000_000));
+    record(&store, "old", 10, 0.2);
+    disk.set_wall_clock(Some(i64::MAX / 2));
+    let plan = store.retention().older_than(Duration::from_secs(60)).plan().unwrap();
+    assert_eq!(names(plan.retire().map(|one| one.name.as_str())), ["old"]);
+    assert_eq!(names(plan.stay().iter().map(|one| one.name.as_str())), ["when"]);
+    assert!(plan.stay()[0].why.contains("cannot be told"), "{plan:?}");
+    disk.set_wall_clock(Some(i64::MIN / 2));
+    let plan = store.retention().older_than(Duration::ZERO).plan().unwrap();
+    assert_eq!(plan.retire().count(), 0, "what was started after now is not old");
 }

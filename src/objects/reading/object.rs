@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::reader::{ObjectReader, Windows};
+use super::reader::{ObjectReader, READ_AHEAD_BYTES, Windows};
 use crate::digest::Digest;
 use crate::engine::{Pin, Run};
 use crate::error::{Error, ErrorKind, Result};
@@ -74,7 +74,14 @@ impl Object {
     /// A stream of its bytes, from the first on. Memory: [`READ_AHEAD_BYTES`](super::READ_AHEAD_BYTES),
     /// however long it is.
     pub fn reader(&self) -> ObjectReader {
-        ObjectReader::new(self.clone())
+        self.reader_with(READ_AHEAD_BYTES)
+    }
+
+    /// As [`Object::reader`], which reads `read_ahead_bytes` at a time and holds them: fewer for one who
+    /// goes to and fro, more where each read costs much. From 1 to [`IN_MEMORY_BYTES_MAX`]; what is beyond
+    /// counts as these.
+    pub fn reader_with(&self, read_ahead_bytes: u64) -> ObjectReader {
+        ObjectReader::new(self.clone(), read_ahead_bytes.clamp(1, IN_MEMORY_BYTES_MAX))
     }
 
     /// Writes its bytes to `to`, in the memory of a stream; how many.

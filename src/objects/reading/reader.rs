@@ -19,19 +19,31 @@ pub struct ObjectReader {
 }
 
 /// One window of an object, which begins at a multiple of its length.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Windows {
+    len: u64,
     begins: u64,
     bytes: Vec<u8>,
     run: Run,
 }
 
+impl Default for Windows {
+    fn default() -> Self {
+        Self::of(READ_AHEAD_BYTES)
+    }
+}
+
 impl Windows {
+    /// Windows of `len` bytes, at least one.
+    fn of(len: u64) -> Self {
+        Self { len, begins: 0, bytes: Vec::new(), run: Run::default() }
+    }
+
     /// Bytes from `at`, which is before the end, as far as the window reaches: at least one.
     pub(super) fn at(&mut self, object: &Object, at: u64) -> Result<&[u8]> {
         if at < self.begins || at - self.begins >= self.bytes.len() as u64 {
-            let begins = at - at % READ_AHEAD_BYTES;
-            let ends = begins.saturating_add(READ_AHEAD_BYTES).min(object.len());
+            let begins = at - at % self.len.max(1);
+            let ends = begins.saturating_add(self.len).min(object.len());
             // Its memory first, then that of the next one.
             self.bytes = Vec::new();
             self.bytes = object.pin.fetch_run(object.id, begins..ends, &mut self.run)?;
@@ -44,8 +56,8 @@ impl Windows {
 }
 
 impl ObjectReader {
-    pub(super) fn new(object: Object) -> Self {
-        Self { object, at: 0, windows: Windows::default() }
+    pub(super) fn new(object: Object, read_ahead_bytes: u64) -> Self {
+        Self { object, at: 0, windows: Windows::of(read_ahead_bytes) }
     }
 
     /// What it reads.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::remove::{Expected, Seen, remove};
 use crate::engine::Store;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{ObjectId, Ordinal, RecordingId};
 use crate::manifest::{
     ChunkRow, ClaimRow, ObjectRow, Reading, RecordingRow, RecordingStatus, ResourceKey, Snapshot,
@@ -115,17 +115,31 @@ impl Retention {
     /// Looks at all recordings, and says which would go and why. Writes nothing.
     ///
     /// # Errors
-    /// `Damage` for a row that does not read.
+    /// `Damage` for a row that does not read; `Unsupported` where ages are asked for and the clock tells a
+    /// time that cannot be represented.
     pub fn plan(&self) -> Result<RetentionPlan> {
         let now = self.store.disk().wall_nanos();
+        if now.is_none() && self.older_than.is_some() {
+            // OBJ33: neither nothing nor everything is old.
+            let cause =
+                "the clock tells a time that cannot be represented: no age is known; set it";
+            return Err(Error::new(ErrorKind::Unsupported, "plan", "retention", cause));
+        }
         let found = candidates(&self.store.snapshot()?)?;
         let mut plan =
             RetentionPlan { store: self.store.clone(), now, retire: Vec::new(), stay: Vec::new() };
         let mut bytes = Shared::of(&found);
         let count = found.len();
         for (at, one) in found.into_iter().enumerate() {
-            let Some(why) = self.why(&one, count - at, now, &bytes) else { continue };
             let name = one.seen.row.name.clone();
+            let Some(why) = self.why(&one, count - at, now, &bytes) else {
+                if self.older_than.is_some() && one.seen.row.created.is_none() {
+                    let why =
+                        "how old it is cannot be told: it was started without a clock".to_owned();
+                    plan.stay.push(Stays { name, why });
+                }
+                continue;
+            };
             if let Some(reason) = one.why_it_stays() {
                 let why = format!("{reason}, although {why}");
                 plan.stay.push(Stays { name, why });
@@ -239,7 +253,7 @@ fn candidates(snapshot: &Snapshot) -> Result<Vec<Candidate>> {
 
 impl RetentionPlan {
     /// The wall clock when the plan was made, in nanoseconds since 1970: what ages are counted up to.
-    /// Without one no age was looked at.
+    /// Without one, no rule asked for an age.
     pub fn now(&self) -> Option<i64> {
         self.now
     }
