@@ -53,6 +53,7 @@ pub(super) fn check_object_rows(
         for name in &row.names {
             check_len(look, snapshot, &place_of::<NameHandoffRow>(key), name.object, name.len);
         }
+        raise(&mut used.commit_seq, row.prepared)?;
         raise(&mut used.handoff, *key)
     })?;
     each_whole::<ScrubRow>(look, snapshot, &mut |_, _, row| raise(&mut used.file, row.after))

@@ -42,14 +42,9 @@ impl ToldPieces {
     }
 }
 
-/// What a name was to stand for.
+/// The digest that a name was to stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToldName {
-    /// Names it.
-    pub digest: Digest,
-    /// Its length.
-    pub len: u64,
-}
+pub struct ToldName(pub Digest);
 
 impl ToldName {
     /// Its value; its key is that of the row of the name.
@@ -57,13 +52,12 @@ impl ToldName {
     /// # Errors
     /// None that is known.
     pub fn value(&self) -> Result<Vec<u8>> {
-        codec::encode("name", &(self.digest, self.len))
+        codec::encode("name", &self.0)
     }
 
     /// Reads what a label tells; `None` for what is none of these.
     pub fn read(value: &[u8]) -> Option<Self> {
-        let (digest, len) = codec::decode("name", value).ok()?;
-        Some(Self { digest, len })
+        codec::decode("name", value).ok().map(Self)
     }
 }
 
@@ -82,8 +76,8 @@ mod tests {
         for len in 0..value.len() {
             assert_eq!(ToldPieces::read(&told.key(), &value[..len]), None, "{len}");
         }
-        let name = ToldName { digest: Digest::of(b"n"), len: 9 };
+        let name = ToldName(Digest::of(b"n"));
         assert_eq!(ToldName::read(&name.value().unwrap()), Some(name));
-        assert_eq!(ToldName::read(&[0; 32]), None);
+        assert_eq!(ToldName::read(&[0; 31]), None);
     }
 }

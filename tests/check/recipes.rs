@@ -60,7 +60,10 @@ fn fill(store: &Store) {
         }];
         let handoff = w.next_handoff_id()?;
         let (target, intent) = ("t".to_owned(), Vec::new());
-        w.put(&handoff, &NameHandoffRow { target, names, intent, lease: None, at: None })
+        w.put(
+            &handoff,
+            &NameHandoffRow { target, names, intent, lease: None, at: None, prepared: commit },
+        )
     });
     made.unwrap();
 }

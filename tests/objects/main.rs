@@ -5,6 +5,7 @@ mod child;
 mod children;
 mod damage;
 mod in_use;
+mod labels;
 mod made;
 mod moving;
 #[cfg(feature = "sim")]

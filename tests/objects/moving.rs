@@ -109,7 +109,7 @@ fn filled(store: &Store, root: &Path) -> Vec<(Name, Vec<u8>)> {
     made
 }
 
-fn reads(store: &Store, made: &[(Name, Vec<u8>)]) {
+pub fn reads(store: &Store, made: &[(Name, Vec<u8>)]) {
     for (name, bytes) in made {
         let object = store.objects().open(name).unwrap();
         assert_eq!(object.digest(), Digest::of(bytes), "{name}");
@@ -127,7 +127,7 @@ pub fn looked(root: &Path) -> Report {
     check(root, &CheckOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn is_good(root: &Path) {
+pub fn is_good(root: &Path) {
     let report = looked(root);
     assert!(report.is_good(), "{:#?}", report.findings);
     assert!(report.accounts.unwrap().are_closed());

@@ -163,13 +163,14 @@ impl Target<'_> {
     fn take_told_name(&mut self, key: NameKey, told: &ToldName) {
         let bytes = key.to_bytes();
         let is_known = self.rows.others.contains_key(&(Table::Names, bytes.clone()));
-        let object = self.objects.by_digest.get(&told.digest).copied();
+        let object = self.objects.by_digest.get(&told.0).copied();
+        let object = object.and_then(|object| Some((object, self.objects.rows.get(&object)?.len)));
         let name = file_name(&key).unwrap_or_else(|| key.name.clone());
-        let (Some(object), false) = (object, is_known) else { return };
+        let (Some((object, len)), false) = (object, is_known) else { return };
         let row = NameRow {
             generation: NameGeneration(1),
             object,
-            len: told.len,
+            len,
             commit: CommitSeq(0),
             form: ValueForm::Bytes,
         };

@@ -15,7 +15,8 @@ impl Preparation {
     /// *Durable* when it returns. What can be read under a name was durable before the name is.
     pub fn publish(&self, changes: &[Publish]) -> Result<Published> {
         // OBJ9: stored and leased before a name stands for it.
-        self.flush()?;
+        let names = changes.iter().map(|change| (change.name.key(), change.digest));
+        self.naming(names, || self.flush())?;
         self.store().objects().publish(self.lease(), changes)
     }
 }

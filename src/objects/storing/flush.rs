@@ -48,7 +48,9 @@ impl Preparation {
 
     fn publish_batch(&self, batch: &Batch) -> Result<Published> {
         let referrer = (Table::Leases.number(), self.lease().to_bytes(), Vec::new());
+        let told = self.told(batch)?;
         let content = |taken: &Taken| Content {
+            context: Arc::clone(&told),
             digest: Some(taken.content.digest),
             ..Content::new(Arc::clone(&taken.content.bytes), Some(referrer.clone()))
         };

@@ -21,6 +21,7 @@ mod preparation;
 mod prepare;
 mod queue;
 mod refer;
+mod told;
 
 pub use list::PreparationView;
 pub use options::{Compress, Pieces, PrepareOptions, PutOptions, Stored};

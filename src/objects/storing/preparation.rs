@@ -7,7 +7,7 @@ use super::options::PutOptions;
 use super::prepare::place;
 use super::queue::{Queue, Take};
 use crate::digest::Digest;
-use crate::engine::{Claim, Store};
+use crate::engine::{Claim, RowText, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::LeaseId;
 
@@ -28,12 +28,14 @@ pub struct Preparation {
     pub(super) queue: Mutex<Queue>,
     /// Held by who seals.
     pub(super) sealing: Mutex<()>,
+    /// What labels tell of names that are about to be published.
+    pub(super) named: Mutex<Vec<RowText>>,
 }
 
 impl Preparation {
     pub(super) fn new(store: Store, name: String, lease: LeaseId, claim: Claim) -> Self {
-        let (queue, sealing) = (Mutex::default(), Mutex::default());
-        Self { store, name, lease, claim, queue, sealing }
+        let (queue, sealing, named) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { store, name, lease, claim, queue, sealing, named }
     }
 
     /// Its name.

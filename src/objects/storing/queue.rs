@@ -285,6 +285,12 @@ impl Batch {
         let at = self.contents.binary_search_by_key(&number, |taken| taken.number).ok()?;
         objects.get(at).copied()
     }
+
+    /// The digest of a content of it.
+    pub(super) fn digest_of(&self, number: u64) -> Option<Digest> {
+        let at = self.contents.binary_search_by_key(&number, |taken| taken.number).ok()?;
+        self.contents.get(at).map(|taken| taken.content.digest)
+    }
 }
 
 impl List {
