@@ -121,6 +121,9 @@ protections! {
     HandoffOwn = "handoff_own",
     HandoffAnew = "handoff_anew",
     PublishedKept = "published_kept",
+    SnapshotNamesPin = "snapshot_names_pin",
+    EvidenceExact = "evidence_exact",
+    NameHandoffPrepared = "name_handoff_prepared",
 }
 
 #[cfg(feature = "sim")]

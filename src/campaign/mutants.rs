@@ -109,6 +109,9 @@ const ELSEWHERE: &[Protection] = &[
     Protection::HandoffOwn,
     Protection::HandoffAnew,
     Protection::PublishedKept,
+    Protection::SnapshotNamesPin,
+    Protection::EvidenceExact,
+    Protection::NameHandoffPrepared,
 ];
 
 /// Every protection that a crash, a meddler or a play of one owner can show the use of.

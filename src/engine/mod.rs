@@ -120,8 +120,8 @@ pub use reclaim::{Budget, Reclaimed};
 pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};
 pub use recover::Recovery;
 pub(crate) use removing::{
-    names_of_snapshot, remove_lease, remove_leased, remove_name, remove_name_handoff,
-    remove_object_snapshot, remove_preparation,
+    names_of_snapshot, remove_leased, remove_name, remove_name_handoff, remove_object_snapshot,
+    remove_preparation,
 };
 pub use retire::{Retired, Thing};
 pub(crate) use seal::{Content, RowText, SealedSet};

@@ -196,6 +196,9 @@ impl<'t> Write<'t> {
         if R::TABLE == Table::Chunks && !Protection::EdgesOfChunks.is_on() {
             return Ok(());
         }
+        if R::TABLE == Table::SnapshotNames && !Protection::SnapshotNamesPin.is_on() {
+            return Ok(());
+        }
         let edge = EdgeKey { object, table: R::TABLE, key: bytes.to_vec() };
         self.set_row(&edge, &EdgeRow)
     }

@@ -22,7 +22,12 @@ mod storing;
 pub use crate::digest::Digest;
 pub use crate::ids::{CommitSeq, NameGeneration};
 pub use describing::{NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameView, Objects};
-pub use publishing::{Expected, PUBLISH_NAMES_MAX, Present, Publish, Published};
+pub use publishing::{
+    Evidence, Expected, HANDOFF_BYTES_MAX, HANDOFF_NAMES_MAX, HANDOFF_TARGET_BYTES_MAX,
+    HandoffChange, HandoffId, NameHandoff, ObjectSnapshotState, PUBLISH_NAMES_MAX, Present,
+    Publish, Published, SNAPSHOT_NAME_BYTES_MAX, SnapshotDraft, SnapshotInfo, SnapshotName,
+    SnapshotView,
+};
 pub use reading::{IN_MEMORY_BYTES_MAX, Object, ObjectReader, READ_AHEAD_BYTES};
 pub use storing::{
     Compress, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation,

@@ -1,6 +1,6 @@
 //! What a lease keeps, by digest: only that may be named.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use crate::digest::Digest;
@@ -14,7 +14,7 @@ use crate::protection::Protection;
 
 /// A lease, as rows have it.
 #[derive(Debug)]
-pub(super) struct Leased {
+struct Leased {
     operation: &'static str,
     lease: LeaseId,
     /// What its own row names.
@@ -27,7 +27,7 @@ pub(super) struct Keepable {
     pub(super) object: ObjectId,
     pub(super) len: u64,
     /// Whether it consists of others.
-    pub(super) is_recipe: bool,
+    is_recipe: bool,
 }
 
 impl Leased {
@@ -54,7 +54,7 @@ impl Leased {
     ///
     /// # Errors
     /// `NotFound` where it keeps none; `Invalid` where it keeps a piece.
-    pub(super) fn find(&self, rows: &impl Reading, digest: &Digest) -> Result<Keepable> {
+    fn find(&self, rows: &impl Reading, digest: &Digest) -> Result<Keepable> {
         let mut is_piece = false;
         // The newest first: an older one of the same digest may be damaged.
         for (object, row) in rows.object_of(digest)?.into_iter().rev() {
@@ -80,14 +80,69 @@ impl Leased {
             }
         })
     }
+}
 
-    /// Ends its hold on what is named from now on.
-    pub(super) fn let_go(
-        &self,
-        w: &mut Write<'_>,
-        objects: impl IntoIterator<Item = ObjectId>,
-    ) -> Result<()> {
-        remove_leased(w, self.lease, objects)
+/// Objects whose pieces were looked at, before the transaction.
+pub(super) type LookedAt = BTreeSet<ObjectId>;
+
+/// Refuses what `lease` does not keep, before a transaction begins; that decides. Recipes are looked at here,
+/// where nobody waits for it.
+pub(super) fn look_early(
+    operation: &'static str,
+    rows: &impl Reading,
+    lease: LeaseId,
+    digests: impl Iterator<Item = Digest>,
+) -> Result<LookedAt> {
+    let nothing = LookedAt::new();
+    let mut lookup = Lookup::of(operation, rows, lease, &nothing)?;
+    for digest in digests {
+        lookup.find(rows, &digest)?;
+    }
+    Ok(lookup.objects().collect())
+}
+
+/// What digests are under a lease, each looked up once in one transaction.
+#[derive(Debug)]
+pub(super) struct Lookup<'l> {
+    leased: Leased,
+    looked_at: &'l LookedAt,
+    found: BTreeMap<Digest, Keepable>,
+}
+
+impl<'l> Lookup<'l> {
+    /// # Errors
+    /// As [`Leased::of`].
+    pub(super) fn of(
+        operation: &'static str,
+        rows: &impl Reading,
+        lease: LeaseId,
+        looked_at: &'l LookedAt,
+    ) -> Result<Self> {
+        let leased = Leased::of(operation, rows, lease)?;
+        Ok(Self { leased, looked_at, found: BTreeMap::new() })
+    }
+
+    /// As [`Leased::find`]; of a recipe every piece is there.
+    pub(super) fn find(&mut self, rows: &impl Reading, digest: &Digest) -> Result<Keepable> {
+        if let Some(kept) = self.found.get(digest) {
+            return Ok(*kept);
+        }
+        let kept = self.leased.find(rows, digest)?;
+        if kept.is_recipe && !self.looked_at.contains(&kept.object) {
+            check_complete(self.leased.operation, rows, kept.object)?;
+        }
+        self.found.insert(*digest, kept);
+        Ok(kept)
+    }
+
+    /// All that was found.
+    pub(super) fn objects(&self) -> impl Iterator<Item = ObjectId> {
+        self.found.values().map(|kept| kept.object)
+    }
+
+    /// Ends the lease's hold on all that was found.
+    pub(super) fn let_go(&self, w: &mut Write<'_>) -> Result<()> {
+        remove_leased(w, self.leased.lease, self.objects())
     }
 }
 
@@ -96,11 +151,7 @@ impl Leased {
 ///
 /// # Errors
 /// `Damage` where they do not.
-pub(super) fn check_complete(
-    operation: &'static str,
-    rows: &impl Reading,
-    object: ObjectId,
-) -> Result<()> {
+fn check_complete(operation: &'static str, rows: &impl Reading, object: ObjectId) -> Result<()> {
     let row = rows.require::<ObjectRow>(&object)?;
     let (mut end, mut is_dense) = (0u64, true);
     rows.scan::<RecipeRow>(recipe_of(object), &mut |(_, begins), recipe| {

@@ -1,6 +1,7 @@
 //! What a preparation stored, published.
 
 use super::change::{Publish, Published};
+use super::hand_off::NameHandoff;
 use crate::error::Result;
 use crate::objects::storing::Preparation;
 
@@ -18,5 +19,22 @@ impl Preparation {
         let names = changes.iter().map(|change| (change.name.key(), change.digest));
         self.naming(names, || self.flush())?;
         self.store().objects().publish(self.lease(), changes)
+    }
+
+    /// Stores what was put so far, then prepares the publication of `changes` together with something outside.
+    ///
+    /// # Errors
+    /// As [`Preparation::flush`] and [`Objects::hand_off`](crate::objects::Objects::hand_off).
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub fn hand_off(
+        &self,
+        changes: &[Publish],
+        target: &str,
+        intent: &[u8],
+    ) -> Result<NameHandoff> {
+        self.flush()?;
+        self.store().objects().hand_off(self.lease(), changes, target, intent)
     }
 }

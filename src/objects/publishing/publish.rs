@@ -1,12 +1,11 @@
 //! Publish: many names at once stand for what a lease keeps; and letting go of one.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::{
     Expected, PUBLISH_NAMES_MAX, Publish, Published, check_expected, check_names, set_name,
 };
-use super::leased::{Keepable, Leased, check_complete};
+use super::leased::{LookedAt, Lookup, look_early};
 use crate::digest::Digest;
 use crate::engine::{Store, remove_name};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,16 +34,24 @@ impl Objects {
         check_names("publish", changes.iter().map(|change| &change.name), PUBLISH_NAMES_MAX)?;
         let looked_at = check_early(self.store(), "publish", lease, changes)?;
         let committed = self.store().transact(Step::NamesCommit, |w| {
-            let leased = Leased::of("publish", w, lease)?;
+            let mut lookup = Lookup::of("publish", w, lease, &looked_at)?;
             let mut publishing = Publishing::default();
             for Publish { name, expected, digest } in changes {
                 let old = check_expected("publish", w, name, *expected)?;
-                let kept = publishing.find(w, &leased, digest, &looked_at)?;
-                publishing.set(w, name, old.as_ref(), *digest, kept)?;
+                let kept = lookup.find(w, digest)?;
+                publishing.set(w, name, old.as_ref(), (kept.object, *digest, kept.len))?;
             }
             // P4: names, leases, and what goes with them change in one transaction.
-            leased.let_go(w, publishing.objects())?;
-            publishing.end(self.store(), w, "published")
+            lookup.let_go(w)?;
+            let replaced = publishing.replaced;
+            let (objects, bytes) = match replaced {
+                0 => (0, 0),
+                names => {
+                    let what = format!("what {names} names stood for");
+                    self.store().write_receipt(w, &what, "published")?
+                }
+            };
+            Ok(publishing.published(w, objects, bytes))
         })?;
         Ok(committed.value)
     }
@@ -86,11 +93,7 @@ impl Objects {
     }
 }
 
-/// Objects whose pieces were looked at, before the transaction.
-pub(super) type LookedAt = BTreeSet<ObjectId>;
-
-/// What cannot succeed is refused before a transaction begins; that decides. Recipes are looked at here,
-/// where nobody waits for it.
+/// What cannot succeed is refused before a transaction begins; that decides.
 pub(super) fn check_early(
     store: &Store,
     operation: &'static str,
@@ -98,74 +101,36 @@ pub(super) fn check_early(
     changes: &[Publish],
 ) -> Result<LookedAt> {
     let snapshot = store.snapshot()?;
-    let leased = Leased::of(operation, &snapshot, lease)?;
-    let mut looked_at = LookedAt::new();
-    for change in changes {
-        let kept = leased.find(&snapshot, &change.digest)?;
-        if kept.is_recipe && looked_at.insert(kept.object) {
-            check_complete(operation, &snapshot, kept.object)?;
-        }
-        if change.expected != Expected::Any {
-            check_expected(operation, &snapshot, &change.name, change.expected)?;
-        }
+    for change in changes.iter().filter(|change| change.expected != Expected::Any) {
+        check_expected(operation, &snapshot, &change.name, change.expected)?;
     }
-    Ok(looked_at)
+    look_early(operation, &snapshot, lease, changes.iter().map(|change| change.digest))
 }
 
 /// What one transaction publishes.
 #[derive(Debug, Default)]
 pub(super) struct Publishing {
-    found: BTreeMap<Digest, Keepable>,
     names: Vec<NameView>,
     replaced: u64,
 }
 
 impl Publishing {
-    /// What `leased` keeps of `digest`, looked up once.
-    pub(super) fn find(
-        &mut self,
-        w: &Write<'_>,
-        leased: &Leased,
-        digest: &Digest,
-        looked_at: &LookedAt,
-    ) -> Result<Keepable> {
-        if let Some(kept) = self.found.get(digest) {
-            return Ok(*kept);
-        }
-        let kept = leased.find(w, digest)?;
-        if kept.is_recipe && !looked_at.contains(&kept.object) {
-            check_complete("publish", w, kept.object)?;
-        }
-        self.found.insert(*digest, kept);
-        Ok(kept)
-    }
-
-    /// Lets `name` stand for what was found.
+    /// Lets `name` stand for an object, by digest and length.
     pub(super) fn set(
         &mut self,
         w: &mut Write<'_>,
         name: &Name,
         old: Option<&NameRow>,
-        digest: Digest,
-        kept: Keepable,
+        to: (ObjectId, Digest, u64),
     ) -> Result<()> {
-        self.replaced += u64::from(old.is_some_and(|old| old.object != kept.object));
-        self.names.push(set_name(w, name, old, (kept.object, digest, kept.len))?);
+        self.replaced += u64::from(old.is_some_and(|old| old.object != to.0));
+        self.names.push(set_name(w, name, old, to)?);
         Ok(())
     }
 
-    /// What names stand for by it.
-    pub(super) fn objects(&self) -> Vec<ObjectId> {
-        self.found.values().map(|kept| kept.object).collect()
-    }
-
-    /// What went for it is settled, with a receipt.
-    pub(super) fn end(self, store: &Store, w: &mut Write<'_>, why: &str) -> Result<Published> {
-        let Self { names, replaced, .. } = self;
-        let (objects, bytes) = match replaced {
-            0 => (0, 0),
-            names => store.write_receipt(w, &format!("what {names} names stood for"), why)?,
-        };
-        Ok(Published { commit: w.commit_seq(), names, replaced, objects, bytes })
+    /// What it did; `objects` went for it.
+    pub(super) fn published(self, w: &Write<'_>, objects: u64, bytes: u64) -> Published {
+        let Self { names, replaced } = self;
+        Published { commit: w.commit_seq(), names, replaced, objects, bytes }
     }
 }

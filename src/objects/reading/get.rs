@@ -30,9 +30,17 @@ impl Objects {
     /// As [`Objects::get`].
     pub fn open(&self, name: &Name) -> Result<Object> {
         let key = name.key();
-        self.look(name, &|snapshot| {
-            let row = snapshot.get::<NameRow>(&key)?;
-            Ok(Candidates { found: row.map(|row| row.object).into_iter().collect(), failed: None })
+        self.object_at(name, &|snapshot| Ok(snapshot.get::<NameRow>(&key)?.map(|row| row.object)))
+    }
+
+    /// The object that `find` finds in a snapshot, as [`Objects::get`]; `place` names it in errors.
+    pub(in crate::objects) fn object_at(
+        &self,
+        place: &dyn std::fmt::Display,
+        find: &dyn Fn(&Snapshot) -> Result<Option<ObjectId>>,
+    ) -> Result<Object> {
+        self.look(place, &|snapshot| {
+            Ok(Candidates { found: find(snapshot)?.into_iter().collect(), failed: None })
         })
     }
 

@@ -1,6 +1,11 @@
 //! Names, snapshots of them and hand-offs: is what stands under a name what was published, all of it or
 //! nothing, whatever happens on the way?
 
+mod cuts;
+mod handoffs;
+mod prepared;
 mod publish;
 mod release;
+mod shared;
+mod snapshots;
 mod support;

@@ -247,7 +247,12 @@ mod objects {
 }
 
 mod objects_publishing {
-    pub use sealstone::objects::{Expected, PUBLISH_NAMES_MAX, Present, Publish, Published};
+    pub use sealstone::objects::{
+        Evidence, Expected, HANDOFF_BYTES_MAX, HANDOFF_NAMES_MAX, HANDOFF_TARGET_BYTES_MAX,
+        HandoffChange, HandoffId, NameHandoff, ObjectSnapshotState, PUBLISH_NAMES_MAX, Present,
+        Publish, Published, SNAPSHOT_NAME_BYTES_MAX, SnapshotDraft, SnapshotInfo, SnapshotName,
+        SnapshotView,
+    };
 }
 
 mod staging {
