@@ -124,6 +124,8 @@ protections! {
     SnapshotNamesPin = "snapshot_names_pin",
     EvidenceExact = "evidence_exact",
     NameHandoffPrepared = "name_handoff_prepared",
+    RetiringUnfound = "retiring_unfound",
+    RetiringResumed = "retiring_resumed",
 }
 
 #[cfg(feature = "sim")]

@@ -112,6 +112,8 @@ const ELSEWHERE: &[Protection] = &[
     Protection::SnapshotNamesPin,
     Protection::EvidenceExact,
     Protection::NameHandoffPrepared,
+    Protection::RetiringUnfound,
+    Protection::RetiringResumed,
 ];
 
 /// Every protection that a crash, a meddler or a play of one owner can show the use of.

@@ -96,6 +96,9 @@ impl Tally {
             "names.",
             "snapshot_names.",
             "name_handoff.",
+            "retire.switch",
+            "retire.part",
+            "scrub.",
         ];
         let is_apart = |step: &Step| apart.iter().any(|protocol| step.name().starts_with(protocol));
         let missing = |step: &&Step| !self.steps.contains_key(step) && !is_apart(step);

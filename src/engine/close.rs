@@ -31,6 +31,7 @@ impl Store {
             return self.core().manifest.close();
         };
         *writer.linger.lock() = None;
+        self.stop_reclaiming();
         let finished =
             self.core().check_write("close").map(|_| ()).and_then(|()| self.finish(writer));
         let is_first = self.core().condition.end();

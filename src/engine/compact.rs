@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use super::fetch::stored;
 use super::label_rows::LabelRows;
-use super::reclaim::Reclaimed;
+use super::reclaim::{Budget, Reclaimed};
 use super::store::Store;
 use super::take_in::file_row;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,10 +32,10 @@ struct Copy {
 }
 
 impl Store {
-    /// Rewrites files whose share of dead bytes passes the limit, until `copy_bytes` are copied.
-    pub(super) fn compact_files(&self, copy_bytes: u64, done: &mut Reclaimed) -> Result<()> {
-        let mut left = copy_bytes;
-        for (file, row) in self.worth_compacting()? {
+    /// Rewrites files whose share of dead bytes passes the limit, until the budget's bytes are copied.
+    pub(super) fn compact_files(&self, budget: &Budget, done: &mut Reclaimed) -> Result<()> {
+        let mut left = budget.copy_bytes;
+        for (file, row) in self.worth_compacting(budget.dead_percent)? {
             if left == 0 {
                 done.is_more_left = true;
                 return Ok(());
@@ -66,8 +66,12 @@ impl Store {
         Ok(row.is_none_or(|row| row.state != FileState::Sealed))
     }
 
-    fn worth_compacting(&self) -> Result<Vec<(FileId, FileRow)>> {
-        let percent = u128::from(self.core().limits.compact_dead_percent);
+    pub(super) fn worth_compacting(
+        &self,
+        dead_percent: Option<u8>,
+    ) -> Result<Vec<(FileId, FileRow)>> {
+        let percent = dead_percent.unwrap_or(self.core().limits.compact_dead_percent);
+        let percent = u128::from(percent);
         let mut found = Vec::new();
         self.snapshot()?.scan::<FileRow>(.., &mut |id, row| {
             let content = u128::from(row.live) + u128::from(row.dead);

@@ -53,6 +53,7 @@ mod open;
 mod options;
 mod owner;
 mod pack;
+mod phases;
 mod pin;
 mod pin_recipe;
 #[cfg(test)]
@@ -61,6 +62,8 @@ mod publish;
 mod read_back;
 mod reads_whole;
 mod reclaim;
+mod reclaim_plan;
+mod reclaim_thread;
 mod recover;
 mod remains;
 mod removing;
@@ -69,6 +72,7 @@ mod retire;
 mod rewind;
 #[cfg(test)]
 mod salvage_tests;
+mod scrub;
 mod seal;
 mod sealer;
 mod single;
@@ -87,6 +91,7 @@ mod taking_tests;
 mod view;
 mod view_with;
 mod waiting;
+mod why;
 mod with_objects;
 mod worker;
 
@@ -112,18 +117,21 @@ pub use health::{Health, Stats};
 pub use info::Info;
 pub use options::Options;
 pub use pack::{Packed, Packing};
+pub use phases::Phases;
 pub(crate) use pin::Pin;
 pub(crate) use pin_recipe::Run;
 pub(crate) use publish::count_dropped;
 pub use publish::{ChunkBuild, Sealing};
 pub use reclaim::{Budget, Reclaimed};
 pub(crate) use reclaim::{SALVAGE_HOLD, SALVAGE_HOLDER};
+pub use reclaim_plan::ReclaimPlan;
 pub use recover::Recovery;
 pub(crate) use removing::{
     names_of_snapshot, remove_leased, remove_name, remove_name_handoff, remove_object_snapshot,
     remove_preparation,
 };
 pub use retire::{Retired, Thing};
+pub use scrub::{ScrubBudget, ScrubFinding, Scrubbed};
 pub(crate) use seal::{Content, RowText, SealedSet};
 pub use sealer::Sealer;
 pub use single::Layout;
@@ -133,4 +141,5 @@ pub(crate) use streams::is_kept;
 pub(crate) use taking::{Taken, create_intake, retire_intake};
 pub use view::StreamView;
 pub use waiting::Waiting;
+pub use why::{FileKept, Keeper, ObjectKept, Receipt};
 pub use with_objects::NewObject;

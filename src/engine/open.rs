@@ -330,6 +330,7 @@ pub(super) fn open(root: &Path, options: &Options) -> Result<Store> {
         recovery: recovered.recovery,
         published: Mutex::new(0),
         linger: Mutex::new(None),
+        reclaimer: Mutex::new(None),
         locks: Mutex::new(Some((own_lock, store_lock))),
     };
     let inner = Inner::new(core, Some(writer));

@@ -13,12 +13,13 @@ use std::ops::ControlFlow;
 
 use super::core::Core;
 use super::fetch::FileCache;
+use super::phases::{Phases, Stopwatch};
 use super::retire::Thing;
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::format::layout;
 use crate::ids::{FileId, LeaseId};
-use crate::manifest::{CondemnedRow, FileRow, FileState, LeaseRow, Reading};
+use crate::manifest::{CondemnedRow, FileRow, FileState, LeaseRow, Reading, Table};
 use crate::protection::Protection;
 use crate::vfs::Step;
 
@@ -29,11 +30,20 @@ pub struct Budget {
     pub files: u64,
     /// Bytes copied by compaction at most; the last file may pass it.
     pub copy_bytes: u64,
+    /// References of retired recipes taken away at most; the last transaction may pass it.
+    pub references: u64,
+    /// Partly live files with this share of dead bytes or a larger one are rewritten, in percent of their
+    /// objects; `None` for the limit `compact_dead_percent`. With 5 the store comes within 5 percent of its
+    /// live objects.
+    pub dead_percent: Option<u8>,
 }
+
+/// References of recipes that one transaction takes away.
+const REFERENCES_AT_ONCE: u64 = 1 << 14;
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { files: 10_000, copy_bytes: 1 << 30 }
+        Self { files: 10_000, copy_bytes: 1 << 30, references: 1 << 20, dead_percent: None }
     }
 }
 
@@ -55,6 +65,12 @@ pub struct Reclaimed {
     pub orphans: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
+    /// Files that the disk did not let go of: `health` says why, and the next reclaim tries again.
+    pub not_unlinked: u64,
+    /// Retired recipes of which nothing is left.
+    pub recipes: u64,
+    /// References to pieces that went with them.
+    pub references: u64,
     /// Whether the budget ended before the work.
     pub is_more_left: bool,
     /// Whether condemned files were left because a backup is being made, or a view of this process reads
@@ -63,6 +79,8 @@ pub struct Reclaimed {
     /// Nothing was given back: the store was salvaged, not all of it came back, and nobody released it
     /// yet ([`Store::release_salvaged`]).
     pub is_held_by_salvage: bool,
+    /// How long it took (OBJ25).
+    pub phases: Phases,
 }
 
 impl Store {
@@ -82,15 +100,45 @@ impl Store {
             (done.is_held_by_salvage, done.is_more_left) = (true, true);
             return Ok(done);
         }
+        let mut watch = Stopwatch::start(self.core());
         // What gives space back without taking any comes first.
         super::sweep::sweep_sealed(self.core(), &writer.building, &mut done)?;
+        done.phases.unlink += watch.lap();
         self.forget_journals()?;
+        done.phases.manifest += watch.lap();
+        self.take_apart_retired(budget.references, &mut done)?;
         unlink_condemned(self.core(), self.files(), budget.files, &mut done)?;
-        self.compact_files(budget.copy_bytes, &mut done)?;
+        watch.lap();
+        self.compact_files(&budget, &mut done)?;
+        done.phases.unlink += watch.lap();
         let left = budget.files.saturating_sub(done.files);
         unlink_condemned(self.core(), self.files(), left, &mut done)?;
+        watch.lap();
         self.core().settle_pending()?;
+        done.phases.manifest += watch.lap();
         Ok(done)
+    }
+
+    /// Goes on with bounded retirements that a crash, or their caller, left.
+    fn take_apart_retired(&self, references: u64, done: &mut Reclaimed) -> Result<()> {
+        if !Protection::RetiringResumed.is_on() {
+            return Ok(());
+        }
+        let mut left = references;
+        while left > 0 {
+            let (apart, retired) = self.go_on_retiring(left.min(REFERENCES_AT_ONCE))?;
+            done.phases.add(&retired.phases);
+            done.recipes += apart.recipes;
+            done.references += apart.references;
+            done.is_held |= apart.is_held;
+            left = left.saturating_sub(apart.references);
+            if !apart.is_more_left || apart.recipes + apart.references == 0 {
+                done.is_more_left |= apart.is_more_left;
+                return Ok(());
+            }
+        }
+        done.is_more_left |= self.snapshot()?.count(Table::Retiring)? > 0;
+        Ok(())
     }
 }
 
@@ -103,7 +151,7 @@ pub(crate) const SALVAGE_HOLDER: &str = "salvage";
 impl Store {
     /// The leases that salvages left, as long as nobody released them: a store that was salvaged may
     /// be salvaged again.
-    fn salvage_holds(&self) -> Result<Vec<LeaseId>> {
+    pub(super) fn salvage_holds(&self) -> Result<Vec<LeaseId>> {
         let mut holds = Vec::new();
         self.core().snapshot()?.scan::<LeaseRow>(.., &mut |lease, row| {
             if row.holder == SALVAGE_HOLDER && row.purpose == SALVAGE_HOLD {
@@ -132,7 +180,11 @@ impl Store {
 }
 
 /// Files in `state`, at most `at_most`, with their rows.
-fn files_in(core: &Core, state: FileState, at_most: u64) -> Result<Vec<(FileId, FileRow)>> {
+pub(super) fn files_in(
+    core: &Core,
+    state: FileState,
+    at_most: u64,
+) -> Result<Vec<(FileId, FileRow)>> {
     let snapshot = core.snapshot()?;
     let mut found = Vec::new();
     // The cost follows what was retired, not the store.
@@ -175,6 +227,7 @@ fn unlink_condemned(
         (done.is_held, done.is_more_left) = (true, true);
         return Ok(());
     };
+    let mut watch = Stopwatch::start(core);
     if !Protection::CommitBeforeUnlink.is_on() {
         unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
     }
@@ -192,8 +245,12 @@ fn unlink_condemned(
         })?;
     }
     files.extend(unlinking);
-    unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
-    forget(core, &files)
+    done.phases.manifest += watch.lap();
+    let gone = unlink(core, cache, &files, Step::ReclaimUnlink, done)?;
+    done.phases.unlink += watch.lap();
+    forget(core, &gone)?;
+    done.phases.manifest += watch.lap();
+    Ok(())
 }
 
 /// Finishes unlinks that a crash interrupted.
@@ -202,20 +259,22 @@ pub(super) fn finish_unlinks(core: &Core, cache: &FileCache) -> Result<Reclaimed
     let files = files_in(core, FileState::Unlinking, u64::MAX)?;
     let right = if files.is_empty() { None } else { super::retain::may_remove(core)? };
     if right.is_some() {
-        unlink(core, cache, &files, Step::OpenUnlink, &mut done)?;
-        forget(core, &files)?;
+        let gone = unlink(core, cache, &files, Step::OpenUnlink, &mut done)?;
+        forget(core, &gone)?;
     }
     Ok(done)
 }
 
-/// Unlinks `files`, then syncs each directory touched, once.
+/// Unlinks `files`, then syncs each directory touched, once; those that are gone. One that the disk does
+/// not let go of stops no other: its row stays as it is, and the next reclaim tries again (OBJ21).
 fn unlink(
     core: &Core,
     cache: &FileCache,
     files: &[(FileId, FileRow)],
     step: Step,
     done: &mut Reclaimed,
-) -> Result<()> {
+) -> Result<Vec<FileId>> {
+    let mut gone = Vec::with_capacity(files.len());
     let folders = core.manifest.meta().sealed_folders;
     let mut touched = BTreeSet::new();
     core.disk.mark(step);
@@ -228,8 +287,14 @@ fn unlink(
                 done.bytes += row.len;
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::io("unlink", path.display(), e)),
+            Err(e) => {
+                core.condition.warn(Error::io("unlink", path.display(), e));
+                done.not_unlinked += 1;
+                done.is_more_left = true;
+                continue;
+            }
         }
+        gone.push(*id);
         touched.insert(layout::folder_of(&row.digest, folders));
     }
     core.disk.mark(Step::ReclaimSyncDir);
@@ -241,13 +306,16 @@ fn unlink(
             error
         })?;
     }
-    Ok(())
+    Ok(gone)
 }
 
 /// Removes the rows of files that are gone for good.
-fn forget(core: &Core, files: &[(FileId, FileRow)]) -> Result<()> {
+fn forget(core: &Core, gone: &[FileId]) -> Result<()> {
+    if gone.is_empty() {
+        return Ok(());
+    }
     core.transact(Step::ReclaimForget, |w| {
-        for (id, _) in files {
+        for id in gone {
             if w.get::<FileRow>(id)?.is_some_and(|row| row.state == FileState::Unlinking) {
                 w.remove::<FileRow>(id)?;
             }

@@ -4,13 +4,20 @@
 //! went is condemned with them. The cost follows the batch, not the store.
 
 use super::hold::let_go;
+use super::phases::{Phases, Stopwatch};
 use super::removing::remove_lease;
 use super::store::Store;
 use super::streams::{Streams, unknown};
 use crate::error::Result;
 use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
-use crate::manifest::{CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, StreamRow, Write};
+use crate::manifest::{
+    CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, Settled, StreamRow, Table, TakenApart,
+    Write,
+};
 use crate::vfs::Step;
+
+/// Things, and digests of objects, that a receipt names.
+const NAMED_IN_RECEIPT_MAX: usize = 32;
 
 /// Something that can be retired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +42,17 @@ pub struct Retired {
     pub objects: u64,
     /// Their bytes, given back by reclaim.
     pub bytes: u64,
+    /// How long it took (OBJ25).
+    pub phases: Phases,
+}
+
+/// What a face takes away in one retirement.
+#[derive(Debug, Default)]
+pub(crate) struct Going {
+    /// The things whose rows went, for people.
+    pub(crate) things: Vec<String>,
+    /// Recipes are taken apart later, in bounded transactions.
+    pub(crate) is_apart_later: bool,
 }
 
 impl Store {
@@ -60,7 +78,10 @@ impl Store {
             })
             .flat_map(|end| end.tail.iter().filter_map(|record| record.lease))
             .collect();
+        let mut watch = Stopwatch::start(self.core());
+        let mut phases = Phases::default();
         let committed = self.core().transact(Step::RetireCommit, |w| {
+            phases.manifest += watch.lap();
             let mut retired = Retired::default();
             for lease in &payload_leases {
                 w.remove::<LeaseRow>(lease)?;
@@ -75,14 +96,18 @@ impl Store {
                     retired.unknown.push(thing.clone());
                 }
             }
+            phases.retire += watch.lap();
             let settled = w.settle()?;
+            phases.index += watch.lap();
             (retired.objects, retired.bytes) = (settled.objects, settled.bytes);
             if retired.things > 0 {
                 let what = format!("{} things", retired.things);
-                write_receipt(w, receipts_max, &retired, what, why, at)?;
+                write_receipt(w, receipts_max, &settled, what, why, at)?;
             }
             Ok(retired)
         })?;
+        phases.manifest += watch.lap();
+        self.ask_to_reclaim();
         for thing in things {
             if let Thing::Stream(stream) = thing {
                 streams.remove(*stream);
@@ -90,8 +115,82 @@ impl Store {
         }
         drop(streams);
         self.core().note_untidy(self.forget_journals());
-        Ok(committed.value)
+        Ok(Retired { phases, ..committed.value })
     }
+
+    /// For the faces: takes rows away with `remove`, condemns what lost its last reference, and writes the
+    /// receipt, in ONE transaction (OBJ15). What `remove` says of the things goes into the receipt.
+    ///
+    /// # Errors
+    /// As [`Store::transact`]; none leaves anything changed (OBJ16).
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub(crate) fn retire_rows<T>(
+        &self,
+        step: Step,
+        why: &str,
+        remove: impl FnOnce(&mut Write<'_>, &mut Going) -> Result<T>,
+    ) -> Result<(T, Retired)> {
+        let core = self.core();
+        let (at, receipts_max) = (core.disk.wall_nanos(), core.limits.receipts_max);
+        let mut watch = Stopwatch::start(core);
+        let mut phases = Phases::default();
+        let committed = core.transact(step, |w| {
+            phases.manifest += watch.lap();
+            let mut going = Going::default();
+            let value = remove(w, &mut going)?;
+            phases.retire += watch.lap();
+            if going.is_apart_later {
+                w.take_apart_later();
+            }
+            let settled = w.settle()?;
+            phases.index += watch.lap();
+            if !going.things.is_empty() {
+                write_receipt(w, receipts_max, &settled, told(&going.things), why, at)?;
+            }
+            let (objects, bytes) = (settled.objects, settled.bytes);
+            let things = going.things.len() as u64;
+            Ok((value, Retired { things, objects, bytes, ..Retired::default() }))
+        })?;
+        phases.manifest += watch.lap();
+        self.ask_to_reclaim();
+        let (value, retired) = committed.value;
+        Ok((value, Retired { phases, ..retired }))
+    }
+
+    /// Goes on taking apart what was retired before, in ONE transaction of at most `references_max`
+    /// references to pieces, or as many as one row has: after a crash as well. What a reader of this process
+    /// is in the middle of is left.
+    ///
+    /// # Errors
+    /// As [`Store::transact`].
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub fn go_on_retiring(&self, references_max: u64) -> Result<(TakenApart, Retired)> {
+        self.writer("retire")?;
+        if self.snapshot()?.count(Table::Retiring)? == 0 {
+            return Ok(Default::default());
+        }
+        self.retire_rows(Step::RetirePart, "taken apart", |w, going| {
+            let apart = w.take_apart(references_max)?;
+            if apart.recipes > 0 {
+                going.things.push(format!("{} recipes", apart.recipes));
+            }
+            Ok(apart)
+        })
+    }
+}
+
+/// The things that a receipt names.
+fn told(things: &[String]) -> String {
+    let named = things.iter().take(NAMED_IN_RECEIPT_MAX).map(String::as_str);
+    let mut told = named.collect::<Vec<_>>().join(", ");
+    if let Some(more) = things.len().checked_sub(NAMED_IN_RECEIPT_MAX).filter(|more| *more > 0) {
+        told.push_str(&format!(" and {more} more"));
+    }
+    told
 }
 
 impl Store {
@@ -120,11 +219,9 @@ impl Store {
     /// As [`Store::transact`].
     pub fn write_receipt(&self, w: &mut Write, what: &str, why: &str) -> Result<(u64, u64)> {
         let settled = w.settle()?;
-        let (objects, bytes) = (settled.objects, settled.bytes);
-        let retired = Retired { things: 1, unknown: Vec::new(), objects, bytes };
         let at = self.core().disk.wall_nanos();
-        write_receipt(w, self.core().limits.receipts_max, &retired, what.to_owned(), why, at)?;
-        Ok((objects, bytes))
+        write_receipt(w, self.core().limits.receipts_max, &settled, what.to_owned(), why, at)?;
+        Ok((settled.objects, settled.bytes))
     }
 }
 
@@ -145,8 +242,8 @@ fn remove(w: &mut Write, thing: &Thing) -> Result<bool> {
 fn write_receipt(
     w: &mut Write,
     receipts_max: u64,
-    retired: &Retired,
-    what: String,
+    settled: &Settled,
+    mut what: String,
     why: &str,
     at: Option<i64>,
 ) -> Result<()> {
@@ -154,13 +251,17 @@ fn write_receipt(
         return Ok(());
     }
     let id = w.next_receipt_id()?;
+    for (n, digest) in settled.first.iter().take(NAMED_IN_RECEIPT_MAX).enumerate() {
+        what.push_str(if n == 0 { "; objects " } else { " " });
+        what.push_str(&digest.to_string());
+    }
     let row = ReceiptRow {
         commit: w.commit_seq(),
         what,
         why: why.to_owned(),
         at,
-        objects: retired.objects,
-        bytes: retired.bytes,
+        objects: settled.objects,
+        bytes: settled.bytes,
     };
     w.put(&id, &row)?;
     if let Some(oldest) = id.0.checked_sub(receipts_max) {

@@ -18,7 +18,7 @@ use super::owner::OwnLock;
 use super::recover::Recovery;
 use super::seal::Building;
 use super::streams::Streams;
-use super::worker::Linger;
+use super::worker::{Linger, Reclaimer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Epoch, ObjectId, OwnerId, StoreId, StreamId};
 use crate::journal::Journal;
@@ -57,6 +57,7 @@ pub(super) struct Writer {
     /// Publications since the newest snapshot; locked while one is written.
     pub(super) published: Mutex<u64>,
     pub(super) linger: Mutex<Option<Linger>>,
+    pub(super) reclaimer: Mutex<Option<Reclaimer>>,
     /// Released in this order at the end: our own lock, then the store's.
     pub(super) locks: Mutex<Option<(OwnLock, Box<dyn Held>)>>,
 }
@@ -149,7 +150,11 @@ impl Store {
         step: Step,
         change: impl FnOnce(&mut Write) -> Result<T>,
     ) -> Result<Committed<T>> {
-        self.core().transact(step, change)
+        let committed = self.core().transact(step, change)?;
+        if !committed.settled.files.is_empty() {
+            self.ask_to_reclaim();
+        }
+        Ok(committed)
     }
 
     /// Creates a stream that belongs to no recording.

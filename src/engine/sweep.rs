@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::core::{Core, TAG_BYTES, tag_in, tag_of};
 use super::owner::the_living;
@@ -19,6 +19,18 @@ use crate::vfs::{Entry, EntryKind, Step};
 
 /// Removes sealed files that no row names and that no publication of ours is about to name.
 pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaimed) -> Result<()> {
+    for (path, len) in orphans(core, building)? {
+        core.disk.mark(Step::ReclaimSweep);
+        unlink_quietly(core, &path)?;
+        done.orphans += 1;
+        done.orphan_bytes += len;
+    }
+    Ok(())
+}
+
+/// Those files, with their lengths.
+pub(super) fn orphans(core: &Core, building: &Building) -> Result<Vec<(PathBuf, u64)>> {
+    let mut orphans = Vec::new();
     let mut found = Vec::new();
     for folder in 0..core.manifest.meta().sealed_folders {
         let path = layout::sealed_folder(&core.root, folder);
@@ -38,12 +50,9 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
             continue;
         }
         let meta = core.disk.meta(&path).map_err(|e| Error::io("sweep", path.display(), e))?;
-        core.disk.mark(Step::ReclaimSweep);
-        unlink_quietly(core, &path)?;
-        done.orphans += 1;
-        done.orphan_bytes += meta.map_or(0, |meta| meta.len);
+        orphans.extend(meta.map(|meta| (path, meta.len)));
     }
-    Ok(())
+    Ok(orphans)
 }
 
 /// The marks on the files of owners that live, ours not among them. Who is dead by now names nothing

@@ -107,7 +107,8 @@ impl SealedSet {
             let object = match part {
                 Part::Same(earlier) => objects[*earlier],
                 Part::Known { object, row } => {
-                    let stands = w.get::<ObjectRow>(object)?.as_ref() == Some(row);
+                    let stands = w.get::<ObjectRow>(object)?.as_ref() == Some(row)
+                        && !w.is_retiring(*object)?;
                     if !stands && Protection::DedupeInTransaction.is_on() {
                         return give_up(again, Again::Gone(index));
                     }

@@ -1,5 +1,6 @@
 //! The one place that starts threads: one that writes what lingered in the queue, and writes and
-//! syncs for futures that wait, and wakes them; crews that seal; and readers that decode.
+//! syncs for futures that wait, and wakes them; one that reclaims, where it is asked for; crews that
+//! seal; and readers that decode.
 //!
 //! Wakers run here and nowhere else, as long as the store is open: here no lock is held, whatever
 //! the thread holds that found a frame to be durable.
@@ -11,6 +12,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use super::reclaim::Budget;
+use super::reclaim_thread::reclaim_once;
 use super::store::{Inner, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::Level;
@@ -75,6 +78,66 @@ impl Linger {
 impl Drop for Linger {
     fn drop(&mut self) {
         self.signal.tell(|told| told.is_over = true);
+    }
+}
+
+/// A thread that gives bytes back. Dropped, it ends, and is waited for.
+#[derive(Debug)]
+pub(super) struct Reclaimer {
+    signal: Arc<Signal>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Reclaimer {
+    /// Starts the thread. It holds the store weakly, and reclaims as `budget` says whenever it is asked.
+    pub(super) fn start(inner: &Arc<Inner>, budget: Budget) -> Result<Self> {
+        let signal = Arc::new(Signal::default());
+        let (seen, weak) = (Arc::clone(&signal), Arc::downgrade(inner));
+        let thread = thread::Builder::new()
+            .name("sealstone-reclaim".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || reclaim(&seen, &weak, budget))
+            .map_err(|e| Error::io("start", "reclaim thread", e))?;
+        Ok(Self { signal, thread: Some(thread) })
+    }
+
+    /// Lets the thread look whether something is to be given back.
+    pub(super) fn ask(&self) {
+        self.signal.tell(|told| told.is_asked = true);
+    }
+}
+
+impl Drop for Reclaimer {
+    fn drop(&mut self) {
+        self.signal.tell(|told| told.is_over = true);
+        // The thread may be the one that lets go of the store's last part.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Reclaims until told to end; a store that halted or closed ends it as well.
+fn reclaim(signal: &Signal, weak: &Weak<Inner>, budget: Budget) {
+    let _over = Over(signal);
+    let mut is_more_left = true;
+    loop {
+        if is_more_left && signal.is_over() {
+            return;
+        }
+        if !is_more_left && !signal.wait_until_asked() {
+            return;
+        }
+        let Some(inner) = weak.upgrade() else { return };
+        let mut is_working = true;
+        survive(&Store::within(&inner), |store| {
+            (is_working, is_more_left) = reclaim_once(store, budget);
+        });
+        if !is_working || inner.core.check_write("reclaim").is_err() {
+            return;
+        }
     }
 }
 
@@ -294,6 +357,22 @@ impl Signal {
         let is_full = told.is_full;
         (told.is_asked, told.is_rung, told.is_full) = (false, false, false);
         (!told.is_over).then_some(is_full)
+    }
+}
+
+impl Signal {
+    fn is_over(&self) -> bool {
+        self.told.lock().is_over
+    }
+
+    /// Waits until it is asked, however long; false when it is over.
+    fn wait_until_asked(&self) -> bool {
+        let mut told = self.told.lock();
+        while !told.is_over && !told.is_asked {
+            self.changed.wait(&mut told);
+        }
+        told.is_asked = false;
+        !told.is_over
     }
 }
 

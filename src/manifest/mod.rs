@@ -4,7 +4,7 @@
 //!   Manifest (open, birth, handle)    HEAD (head): witness of the last commits
 //!     |-- read  -> Snapshot (read) ----------+
 //!     |-- write -> Write (write, commit) ----+-- Reading: rows by type (row, key, rows, table)
-//!     |              `- settle: the one routine that removes objects
+//!     |              `- settle: the one routine that removes objects (apart, erase)
 //!     |              `- pending: what a single file's own files wait to have carried (body)
 //!     `-- redb, guarded (halt), on a file (backend) or on a copy in memory (copy, examine)
 //!   Draft (draft): a new manifest at any path, from a Snapshot or row by row
@@ -23,6 +23,7 @@
 //! - P8: after any error of redb or the disk the handle halts, and writes nothing more.
 //! - P9: redb is called behind a guard; a panic in it is an error here.
 
+mod apart;
 mod backend;
 mod birth;
 mod body;
@@ -31,6 +32,7 @@ mod changes;
 mod commit;
 mod copy;
 mod draft;
+mod erase;
 mod examine;
 mod halt;
 mod handle;
@@ -49,6 +51,7 @@ mod table;
 mod turn;
 mod write;
 
+pub use apart::TakenApart;
 pub use birth::Birth;
 pub use body::{BodyDisk, Books, lock_file};
 pub use by_table::edges_of_value;

@@ -14,11 +14,10 @@ use std::ops::ControlFlow;
 use super::key::Key;
 use super::read::Reading;
 use super::row::{Row, place_of};
-use super::rows::{
-    FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place, RecipeRow, RetiringRow,
-};
+use super::rows::{FileObjectRow, FileRow, FileState, InlineRow, ObjectRow, Place, RecipeRow};
 use super::table::Table;
 use super::write::Write;
+use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, ObjectId};
 use crate::protection::Protection;
@@ -32,7 +31,11 @@ pub struct Settled {
     pub bytes: u64,
     /// Files in which no object is left.
     pub files: Vec<FileId>,
+    /// The digests of the first objects condemned, at most 32.
+    pub first: Vec<Digest>,
 }
+
+const FIRST_MAX: usize = 32;
 
 /// What a transaction touched and has not settled yet.
 #[derive(Debug, Default)]
@@ -42,7 +45,9 @@ pub(super) struct Unsettled {
     born: BTreeSet<ObjectId>,
     placed: BTreeSet<ObjectId>,
     born_files: BTreeSet<FileId>,
-    left_files: BTreeSet<FileId>,
+    pub(super) left_files: BTreeSet<FileId>,
+    /// Recipes without a reference are taken apart later.
+    pub(super) is_apart_later: bool,
     total: Settled,
 }
 
@@ -84,8 +89,13 @@ impl Write<'_> {
         left.extend(&born);
         // A recipe that goes takes references of its pieces with it: they are looked at in turn.
         while !left.is_empty() {
+            let mut going = Vec::new();
             for object in std::mem::take(&mut left) {
                 if self.has_edges(object)? && Protection::RetireEdges.is_on() {
+                    continue;
+                }
+                // It keeps itself until it is taken apart.
+                if self.is_retiring(object)? {
                     continue;
                 }
                 if born.contains(&object) {
@@ -93,10 +103,14 @@ impl Write<'_> {
                     return Err(Error::invalid("write", place_of::<ObjectRow>(&object), cause));
                 }
                 let row = self.require::<ObjectRow>(&object)?;
-                self.condemn(object, &row)?;
                 settled.objects += 1;
                 settled.bytes = settled.bytes.saturating_add(row.stored_len);
+                if settled.first.len() < FIRST_MAX {
+                    settled.first.push(row.digest);
+                }
+                going.push((object, row));
             }
+            self.condemn(going)?;
             left = std::mem::take(&mut self.unsettled.lost);
         }
         for object in std::mem::take(&mut self.unsettled.placed) {
@@ -115,6 +129,8 @@ impl Write<'_> {
         total.objects += settled.objects;
         total.bytes = total.bytes.saturating_add(settled.bytes);
         total.files.extend(&settled.files);
+        let room = FIRST_MAX.saturating_sub(total.first.len());
+        total.first.extend(settled.first.iter().take(room));
         Ok(settled)
     }
 
@@ -131,6 +147,9 @@ impl Write<'_> {
         }
         row.place = to;
         self.put(&object, &row)?;
+        if from == Place::Inline {
+            self.erase(Table::Inline, &object.to_bytes())?;
+        }
         if let Place::Extent { file, .. } = from {
             self.book(file, row.stored_len, |file, bytes| {
                 file.live = file.live.checked_sub(bytes)?;
@@ -149,35 +168,7 @@ impl Write<'_> {
         Ok(true)
     }
 
-    fn condemn(&mut self, object: ObjectId, row: &ObjectRow) -> Result<()> {
-        if row.place == Place::Recipe && !self.may_take_apart(object) {
-            return self.put_off(object, row);
-        }
-        // P4: rows, index and books change together, in the transaction that took the last edge.
-        self.erase_object(object, row)?;
-        if let Place::Extent { file, .. } = row.place {
-            self.book(file, row.stored_len, |file, bytes| {
-                file.live = file.live.checked_sub(bytes)?;
-                file.dead = file.dead.checked_add(bytes)?;
-                Some(())
-            })?;
-            self.unsettled.left_files.insert(file);
-        }
-        if row.place == Place::Recipe {
-            for (key, recipe) in self.list::<RecipeRow>(recipe_of(object), usize::MAX)? {
-                self.change(&key, Some(&recipe), None)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Nobody finds a recipe any more that nothing refers to; its rows go later.
-    fn put_off(&mut self, object: ObjectId, row: &ObjectRow) -> Result<()> {
-        self.erase(Table::Digests, &(row.digest.prefix(), object).to_bytes())?;
-        self.put(&object, &RetiringRow { commit: self.commit_seq() })
-    }
-
-    fn book(
+    pub(super) fn book(
         &mut self,
         file: FileId,
         bytes: u64,
@@ -216,6 +207,8 @@ impl Write<'_> {
                 Some(_) => Ok(()),
                 None => refuse(format!("file {file} has no row")),
             },
+            // What is being taken apart is whole no more.
+            Place::Recipe if self.is_retiring(object)? => Ok(()),
             Place::Recipe => match self.gap_in_recipe(object, &row)? {
                 Some(gap) => refuse(gap),
                 None => Ok(()),

@@ -107,7 +107,16 @@ impl<'t> Write<'t> {
         }
     }
 
-    fn table(&self, table: Table) -> Result<&RefCell<RedbTable<'t, Bytes, Bytes>>> {
+    pub(super) fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
+    pub(super) fn touch_all<K: AsRef<[u8]>>(&self, table: Table, keys: &[K]) {
+        let mut touched = self.touched.borrow_mut();
+        keys.iter().for_each(|key| touched.row(table, key.as_ref()));
+    }
+
+    pub(super) fn table(&self, table: Table) -> Result<&RefCell<RedbTable<'t, Bytes, Bytes>>> {
         self.halt.check("write")?;
         let slot = &self.tables[table.index()];
         if let Some(open) = slot.get() {
@@ -117,8 +126,8 @@ impl<'t> Write<'t> {
         Ok(slot.get_or_init(|| RefCell::new(open)))
     }
 
-    /// Sets a value, or takes it away; returns what was there.
-    fn set(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+    /// Sets a value, or takes it away.
+    fn set(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.touched.borrow_mut().row(table, key);
         let cell = self.table(table)?;
         let Ok(mut open) = cell.try_borrow_mut() else {
@@ -126,23 +135,23 @@ impl<'t> Write<'t> {
             return Err(Error::invalid("write", table.name(), cause));
         };
         self.halt.guard("write", || {
-            let old = match value {
+            match value {
                 Some(value) => open.insert(key, value)?,
                 None => open.remove(key)?,
             };
-            Ok::<_, redb::StorageError>(old.map(|old| old.value().to_vec()))
+            Ok::<_, redb::StorageError>(())
         })
     }
 
     pub(super) fn set_row<R: Row>(&self, key: &R::Key, row: &R) -> Result<()> {
         let bytes = key.to_bytes();
         let value = to_value(&bytes, row)?;
-        self.set(R::TABLE, &bytes, Some(&value)).map(|_| ())
+        self.set(R::TABLE, &bytes, Some(&value))
     }
 
     /// Takes a value away that nothing else follows from.
     pub(super) fn erase(&self, table: Table, key: &[u8]) -> Result<()> {
-        self.set(table, key, None).map(drop)
+        self.set(table, key, None)
     }
 
     /// Makes `old` of the row at `key` into `new`, with its edges and index rows.
@@ -183,7 +192,7 @@ impl<'t> Write<'t> {
         }
         match new {
             Some(row) => self.set_row(key, row),
-            None => self.set(R::TABLE, &key_bytes, None).map(|_| ()),
+            None => self.set(R::TABLE, &key_bytes, None),
         }
     }
 
@@ -192,6 +201,10 @@ impl<'t> Write<'t> {
         if self.raw_get(Table::Objects, &object.to_bytes())?.is_none() {
             let cause = format!("it refers to object {object}, which has no row");
             return Err(Error::invalid("write", place_of::<R>(key), cause));
+        }
+        if Protection::RetiringUnfound.is_on() && self.is_retiring(object)? {
+            let cause = format!("it refers to object {object}, which is being taken apart");
+            return Err(Error::new(ErrorKind::Conflict, "write", place_of::<R>(key), cause));
         }
         if R::TABLE == Table::Chunks && !Protection::EdgesOfChunks.is_on() {
             return Ok(());
@@ -260,16 +273,6 @@ impl<'t> Write<'t> {
             return Err(Error::invalid("write", place_of::<R>(key), cause));
         }
         Ok(())
-    }
-
-    /// Removes the row of an object that nothing refers to, with its index rows and inline bytes.
-    pub(super) fn erase_object<R: Row<Key = ObjectId>>(
-        &mut self,
-        object: ObjectId,
-        row: &R,
-    ) -> Result<()> {
-        self.change(&object, Some(row), None)?;
-        self.set(Table::Inline, &object.to_bytes(), None).map(|_| ())
     }
 
     /// Who writes.

@@ -15,6 +15,7 @@
 //! - OBJ13: nobody's claim keeps a reader from what is published.
 
 mod describing;
+mod keeping;
 mod publishing;
 mod reading;
 mod storing;
@@ -22,6 +23,7 @@ mod storing;
 pub use crate::digest::Digest;
 pub use crate::ids::{CommitSeq, NameGeneration};
 pub use describing::{NAME_BYTES_MAX, NAMESPACE_BYTES_MAX, Name, NameView, Objects};
+pub use keeping::{Gone, NamespaceUsage, Retirement, Subject, Usage, Why};
 pub use publishing::{
     Evidence, Expected, HANDOFF_BYTES_MAX, HANDOFF_NAMES_MAX, HANDOFF_TARGET_BYTES_MAX,
     HandoffChange, HandoffId, NameHandoff, ObjectSnapshotState, PUBLISH_NAMES_MAX, Present,

@@ -5,6 +5,8 @@ mod child;
 mod children;
 mod damage;
 mod in_use;
+#[cfg(feature = "sim")]
+mod keeping;
 mod labels;
 mod made;
 mod moving;

@@ -95,7 +95,7 @@ impl Preparation {
             claim.release_in(w)?;
             remove_preparation(w, &name)?;
             let (objects, bytes) = store.write_receipt(w, &place(&name), why)?;
-            Ok(Retired { things: 1, unknown: Vec::new(), objects, bytes })
+            Ok(Retired { things: 1, objects, bytes, ..Retired::default() })
         })?;
         claim.released();
         Ok(committed.value)

@@ -95,7 +95,7 @@ pub(in crate::recording) fn remove(
     claim.released();
     let things = streams.len() as u64 + 1;
     forget(store, streams, why)?;
-    Ok(Retired { things, unknown: Vec::new(), objects, bytes })
+    Ok(Retired { things, objects, bytes, ..Retired::default() })
 }
 
 /// Claims the streams of the recording called `name`, if there is one: where several processes write,

@@ -167,8 +167,8 @@ mod manifest {
         ReceiptRow, RecipePin, RecipeRow, RecordingNameRow, RecordingRow, RecordingStatus,
         ResourceKey, RetiringRow, Row, RowKey, ScrubRow, Settled, Snapshot, SnapshotNameKey,
         SnapshotNameRow, SnapshotRow, StageRow, StateBytes, StoreKey, StreamRow, TURN_MILLIS_MAX,
-        Table, ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file, lock_out,
-        read_head, read_whole_head, recipe_of, replace_head, row_value, switch, to_value,
+        Table, TakenApart, ValueForm, Waits, Witness, Write, edges_of_value, from_value, lock_file,
+        lock_out, read_head, read_whole_head, recipe_of, replace_head, row_value, switch, to_value,
         write_head, write_head_by,
     };
 }
@@ -193,10 +193,11 @@ mod format_staged {
 mod engine {
     pub use sealstone::engine::{
         Accepted, Accounts, Append, Attempt, Backup, BackupOptions, BackupProgress, Branch, Budget,
-        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, FollowLevel, Fork,
-        Forked, Health, Info, Layout, NewObject, OPEN_FILES_MAX, Options, Outcome, Packed, Packing,
-        Reclaimed, Recovery, Retired, Sealer, Sealing, SnapshotAge, Stats, Store, StreamView,
-        Thing, Waiting, WriteAccess,
+        Checkpoint, CheckpointNote, ChunkBuild, Claim, ClaimHeld, Compacted, FileKept, FollowLevel,
+        Fork, Forked, Health, Info, Keeper, Layout, NewObject, OPEN_FILES_MAX, ObjectKept, Options,
+        Outcome, Packed, Packing, Phases, Receipt, ReclaimPlan, Reclaimed, Recovery, Retired,
+        ScrubBudget, ScrubFinding, Scrubbed, Sealer, Sealing, SnapshotAge, Stats, Store,
+        StreamView, Thing, Waiting, WriteAccess,
     };
 }
 
@@ -244,6 +245,10 @@ mod objects {
         PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation, PreparationView, PrepareOptions,
         PutOptions, READ_AHEAD_BYTES, Stored,
     };
+}
+
+mod objects_keeping {
+    pub use sealstone::objects::{Gone, NamespaceUsage, Retirement, Subject, Usage, Why};
 }
 
 mod objects_publishing {
