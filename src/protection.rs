@@ -126,6 +126,9 @@ protections! {
     NameHandoffPrepared = "name_handoff_prepared",
     RetiringUnfound = "retiring_unfound",
     RetiringResumed = "retiring_resumed",
+    DedupeVerified = "dedupe_verified",
+    PieceLeases = "piece_leases",
+    RecipeWhole = "recipe_whole",
 }
 
 #[cfg(feature = "sim")]

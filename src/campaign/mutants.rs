@@ -114,6 +114,9 @@ const ELSEWHERE: &[Protection] = &[
     Protection::NameHandoffPrepared,
     Protection::RetiringUnfound,
     Protection::RetiringResumed,
+    Protection::DedupeVerified,
+    Protection::PieceLeases,
+    Protection::RecipeWhole,
 ];
 
 /// Every protection that a crash, a meddler or a play of one owner can show the use of.

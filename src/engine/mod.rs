@@ -80,6 +80,7 @@ mod snapshot;
 #[cfg(test)]
 mod stage_support;
 mod store;
+mod streamed;
 mod streams;
 mod sweep;
 mod tail;

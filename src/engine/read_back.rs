@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::fetch::{FileCache, fetch_range};
 use super::seal::{Part, SealedSet};
 use crate::error::{Error, Result};
+use crate::format::framed;
 use crate::sealed::{Expect, Reader};
 
 impl SealedSet {
@@ -38,8 +39,13 @@ impl SealedSet {
                 let held = bytes.and_then(|b| b.get(range.start as usize..range.end as usize));
                 Ok(held.unwrap_or_default().to_vec())
             }
-            Part::Extent { file, offset, stored_len } => {
-                self.reader_of(*file)?.read_range(*offset, *stored_len, range)
+            Part::Extent { file, offset, stored_len, codec } => {
+                let reader = self.reader_of(*file)?;
+                let mut read = |range| reader.read_range(*offset, *stored_len, range);
+                match *codec {
+                    framed::CODEC => framed::read_range(*stored_len, *len, &range, &mut read),
+                    _ => read(range),
+                }
             }
         }
     }

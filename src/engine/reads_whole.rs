@@ -1,11 +1,13 @@
 //! Whether an object is what its row says: read in portions, and hashed.
 
-use super::fetch;
+use super::core::Core;
+use super::fetch::{self, FileCache};
 use super::store::Store;
 use crate::digest::Hasher;
 use crate::error::{ErrorKind, Result};
 use crate::ids::ObjectId;
 use crate::manifest::{ObjectRow, Reading};
+use crate::protection::Protection;
 
 /// Bytes read at a time.
 const PORTION: u64 = 1 << 20;
@@ -17,21 +19,33 @@ impl Store {
     /// # Errors
     /// Those of the disk; damage is none.
     pub(crate) fn reads_whole(&self, object: ObjectId) -> Result<Option<ObjectRow>> {
-        let Some(row) = self.core().snapshot()?.get::<ObjectRow>(&object)? else {
-            return Ok(None);
-        };
-        let (mut hasher, mut at) = (Hasher::default(), 0);
-        while at < row.len {
-            let upto = row.len.min(at + PORTION);
-            match fetch::fetch_range(self.core(), self.files(), object, at..upto) {
-                Ok(bytes) => hasher.update(&bytes),
-                Err(e) if matches!(e.kind(), ErrorKind::Damage | ErrorKind::NotFound) => {
-                    return Ok(None);
-                }
-                Err(e) => return Err(e),
-            }
-            at = upto;
-        }
-        Ok((hasher.finish() == row.digest).then_some(row))
+        reads_whole(self.core(), self.files(), object)
     }
+}
+
+/// As [`Store::reads_whole`].
+pub(super) fn reads_whole(
+    core: &Core,
+    cache: &FileCache,
+    object: ObjectId,
+) -> Result<Option<ObjectRow>> {
+    let Some(row) = core.snapshot()?.get::<ObjectRow>(&object)? else {
+        return Ok(None);
+    };
+    if !Protection::DedupeVerified.is_on() {
+        return Ok(Some(row));
+    }
+    let (mut hasher, mut at) = (Hasher::default(), 0);
+    while at < row.len {
+        let upto = row.len.min(at + PORTION);
+        match fetch::fetch_range(core, cache, object, at..upto) {
+            Ok(bytes) => hasher.update(&bytes),
+            Err(e) if matches!(e.kind(), ErrorKind::Damage | ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        }
+        at = upto;
+    }
+    Ok((hasher.finish() == row.digest).then_some(row))
 }

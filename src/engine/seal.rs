@@ -8,6 +8,7 @@
 //! content is stored already is looked up here and decided again inside that transaction.
 
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,9 +16,10 @@ use std::sync::Arc;
 use super::core::Core;
 use super::fetch::FileCache;
 use super::label_rows::LabelRows;
-use crate::digest::{Digest, Hasher};
+use super::streamed::Streamed;
+use crate::digest::Digest;
 use crate::error::Result;
-use crate::format::layout;
+use crate::format::{framed, layout};
 use crate::ids::{ObjectId, UniqueId};
 use crate::manifest::{ObjectRow, Reading};
 use crate::protection::Protection;
@@ -48,12 +50,15 @@ pub(crate) struct Content {
     pub(crate) context: Arc<[RowText]>,
     /// Not in the manifest, however short it is.
     pub(crate) in_file: bool,
+    /// Compressed, where a sample says that it pays.
+    pub(crate) compress: bool,
 }
 
 impl Content {
     pub(crate) fn new(bytes: impl Into<Arc<Vec<u8>>>, referrer: Option<RowText>) -> Self {
         let (about, context) = (Vec::new(), Arc::default());
-        Self { bytes: bytes.into(), digest: None, about, referrer, context, in_file: false }
+        let (bytes, digest) = (bytes.into(), None);
+        Self { bytes, digest, about, referrer, context, in_file: false, compress: false }
     }
 }
 
@@ -67,7 +72,12 @@ pub(super) enum Part {
     /// Small enough for the manifest.
     Inline,
     /// In a file of this set.
-    Extent { file: usize, offset: u64, stored_len: u64 },
+    Extent { file: usize, offset: u64, stored_len: u64, codec: u8 },
+}
+
+impl Part {
+    /// To be built.
+    const TO_BUILD: Self = Self::Extent { file: 0, offset: 0, stored_len: 0, codec: 0 };
 }
 
 /// Files placed under `sealed/` by this process that no row names yet: the sweep leaves them be.
@@ -90,6 +100,8 @@ pub(crate) struct SealedSet {
     pub(super) committed: BTreeSet<usize>,
     /// Files that were read back.
     pub(super) readers: Mutex<BTreeMap<usize, Arc<Reader>>>,
+    /// Where the one content is that came piece by piece, and is not in memory.
+    pub(super) streamed: Option<Part>,
 }
 
 impl SealedSet {
@@ -114,6 +126,7 @@ impl SealedSet {
             files: Vec::new(),
             committed: BTreeSet::new(),
             readers: Mutex::default(),
+            streamed: None,
         };
         let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
         for index in 0..set.contents.len() {
@@ -135,7 +148,8 @@ impl SealedSet {
     }
 
     /// As [`SealedSet::seal`], of one content that `write` gives piece by piece: `content` says the
-    /// rest. Memory: a slice. It is not looked for among what is stored.
+    /// rest. Memory: a slice, and a frame where it is compressed. Whether it is stored already is
+    /// looked up once its digest is known.
     pub(crate) fn seal_streamed(
         core: &Arc<Core>,
         building: &Building,
@@ -153,20 +167,15 @@ impl SealedSet {
             files: Vec::new(),
             committed: BTreeSet::new(),
             readers: Mutex::default(),
+            streamed: None,
         };
-        let (mut builder, unique) = set.begin()?;
-        let (mut hasher, mut len) = (Hasher::default(), 0u64);
-        builder.begin()?;
-        write(&mut |piece| {
-            hasher.update(piece);
-            len += piece.len() as u64;
-            builder.push(piece)
-        })?;
-        let (digest, about) = (hasher.finish(), set.contents[0].about.as_slice());
-        let at = builder.end(&Extent { digest, len, codec: 0, about })?;
+        let (builder, unique) = set.begin()?;
+        let mut stream = Streamed::begin(builder, set.contents[0].compress)?;
+        write(&mut |piece| stream.push(piece))?;
+        let (builder, digest, len, part) = stream.end(&set.contents[0].about)?;
         set.digests.push(digest);
         set.lens.push(len);
-        let part = Part::Extent { file: 0, offset: at.offset, stored_len: at.stored_len };
+        set.streamed = Some(part.clone());
         set.parts.push(part);
         set.finish(builder, unique, &[0])?;
         set.place(0)?;
@@ -184,7 +193,7 @@ impl SealedSet {
             return;
         }
         for part in self.parts.iter_mut().filter(|part| small(part)) {
-            *part = Part::Extent { file: 0, offset: 0, stored_len: 0 };
+            *part = Part::TO_BUILD;
         }
     }
 
@@ -193,7 +202,9 @@ impl SealedSet {
         let content = &self.contents[index];
         let snapshot = self.core.snapshot()?;
         for (object, row) in snapshot.object_of(&self.digests[index])? {
-            if super::fetch::holds(&self.core, cache, &snapshot, object, &row, &content.bytes)? {
+            if !Protection::DedupeVerified.is_on()
+                || super::fetch::holds(&self.core, cache, &snapshot, object, &row, &content.bytes)?
+            {
                 return Ok(Part::Known { object, row });
             }
             self.unreadable[index].push(object);
@@ -203,7 +214,7 @@ impl SealedSet {
         {
             return Ok(Part::Inline);
         }
-        Ok(Part::Extent { file: 0, offset: 0, stored_len: 0 })
+        Ok(Part::TO_BUILD)
     }
 
     /// Builds, syncs and places files that hold the contents `indexes`.
@@ -219,15 +230,12 @@ impl SealedSet {
                 }
             };
             let content = &self.contents[index];
-            let extent = Extent {
-                digest: self.digests[index],
-                len: content.bytes.len() as u64,
-                codec: 0,
-                about: &content.about,
-            };
-            let at = builder.add(&extent, &content.bytes)?;
-            let file = self.files.len();
-            let part = Part::Extent { file, offset: at.offset, stored_len: at.stored_len };
+            let (codec, stored) = stored_form(content)?;
+            let len = content.bytes.len() as u64;
+            let extent = Extent { digest: self.digests[index], len, codec, about: &content.about };
+            let at = builder.add(&extent, &stored)?;
+            let (file, stored_len) = (self.files.len(), at.stored_len);
+            let part = Part::Extent { file, offset: at.offset, stored_len, codec };
             self.parts_at(index, part);
             members.push(index);
             if builder.content_len() >= self.core.limits.sealed_file_bytes {
@@ -290,8 +298,8 @@ impl SealedSet {
             self.parts.push(match (part, stored.get(digest)) {
                 (_, Some(&earlier)) => Part::Same(earlier),
                 (Part::Same(earlier), _) => Part::Same(contents + earlier),
-                (Part::Extent { file, offset, stored_len }, _) => {
-                    Part::Extent { file: files + file, offset, stored_len }
+                (Part::Extent { file, offset, stored_len, codec }, _) => {
+                    Part::Extent { file: files + file, offset, stored_len, codec }
                 }
                 (part, _) => part,
             });
@@ -327,6 +335,17 @@ impl SealedSet {
         let folders = self.core.manifest.meta().sealed_folders;
         Some(layout::sealed(&self.core.root, &built.digest, built.unique, folders))
     }
+}
+
+/// The bytes of a content as they are stored, and their codec.
+fn stored_form(content: &Content) -> Result<(u8, Cow<'_, [u8]>)> {
+    if content.compress && framed::pays(&content.bytes) {
+        let stored = framed::encode(&content.bytes)?;
+        if stored.len() < content.bytes.len() {
+            return Ok((framed::CODEC, stored.into()));
+        }
+    }
+    Ok((0, Cow::Borrowed(&content.bytes[..])))
 }
 
 impl Drop for SealedSet {

@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fetch::{self, FileCache};
+use super::reads_whole::reads_whole;
 use super::seal::{Part, SealedSet};
+use crate::digest::Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, FileId, ObjectId};
 use crate::manifest::{Committed, FileRow, FileState, InlineRow, ObjectRow, Place, Reading, Write};
@@ -60,6 +62,9 @@ impl SealedSet {
                     let Committed { settled, commit, count, .. } = committed;
                     return Ok(Committed { value, settled, commit, count });
                 }
+                (Err(_), Some(Again::Gone(index))) if self.streamed.is_some() => {
+                    self.parts[index] = self.streamed.clone().unwrap_or(Part::Inline);
+                }
                 (Err(_), Some(Again::Gone(index))) => {
                     let inline_max = self.core.limits.object_inline_bytes_max;
                     match self.contents[index].bytes.len() as u64 <= inline_max {
@@ -87,7 +92,12 @@ impl SealedSet {
         let snapshot = self.core.snapshot()?;
         let Some(row) = snapshot.get::<ObjectRow>(&object)? else { return Ok(()) };
         let bytes = &self.contents[index].bytes;
-        if fetch::holds(&self.core, cache, &snapshot, object, &row, bytes)? {
+        let holds = match self.streamed {
+            _ if !Protection::DedupeVerified.is_on() => true,
+            Some(_) => reads_whole(&self.core, cache, object)?.as_ref() == Some(&row),
+            None => fetch::holds(&self.core, cache, &snapshot, object, &row, bytes)?,
+        };
+        if holds {
             self.parts[index] = Part::Known { object, row };
         } else {
             self.unreadable[index].push(object);
@@ -129,46 +139,59 @@ impl SealedSet {
         index: usize,
         files: &mut BTreeMap<usize, FileId>,
     ) -> Result<ObjectId> {
-        let digest = self.digests[index];
-        let bytes = &self.contents[index].bytes;
-        for (object, row) in w.object_of(&digest)? {
-            match row.place {
-                Place::Inline => {
-                    // One that does not read is passed over: ours is stored beside it.
-                    match w.get::<InlineRow>(&object) {
-                        Ok(Some(inline)) if inline.bytes == **bytes => return Ok(object),
-                        Err(e) if e.kind() != ErrorKind::Damage => return Err(e),
-                        _ => {}
-                    }
-                }
+        for (object, row) in w.object_of(&self.digests[index])? {
+            let is_here = match row.place {
+                Place::Inline => self.is_inline(w, index, object)?,
                 Place::Extent { .. } | Place::Recipe if self.is_new_since(index, object) => {
                     return give_up(again, Again::Stored(index, object));
                 }
-                // It stood when we looked and did not give these bytes back: ours takes its place,
-                // so that everything that refers to it reads again.
-                // What a recipe of this content lacks is stored piece by piece; ours stands beside it.
-                Place::Recipe => {}
-                Place::Extent { .. } => {
-                    if self.heal(w, index, object, &row, files)? {
-                        return Ok(object);
-                    }
-                }
+                Place::Extent { .. } | Place::Recipe => false,
+            };
+            // One that does not give these bytes back gets ours, so that everything that refers to it
+            // reads again; where that cannot be, ours stands beside it.
+            if is_here || self.heal(w, index, object, &row, files)? {
+                return Ok(object);
             }
         }
         let object = w.next_object_id()?;
-        let row = match self.extent_row(w, index, files)? {
-            Some(row) => row,
-            None => {
-                w.put(&object, &InlineRow { bytes: bytes.to_vec() })?;
-                let len = self.lens[index];
-                ObjectRow { digest, len, stored_len: len, codec: 0, place: Place::Inline }
-            }
-        };
+        let row = self.row(w, index, object, files)?;
         w.put(&object, &row)?;
         if let Place::Extent { file, .. } = row.place {
             count_live(w, file, row.stored_len)?;
         }
         Ok(object)
+    }
+
+    /// Whether an object is in the manifest with the bytes of a content.
+    fn is_inline(&self, w: &Write, index: usize, object: ObjectId) -> Result<bool> {
+        match w.get::<InlineRow>(&object) {
+            Ok(Some(inline)) if self.streamed.is_some() => {
+                Ok(Digest::of(&inline.bytes) == self.digests[index])
+            }
+            Ok(inline) => Ok(inline.is_some_and(|row| row.bytes == *self.contents[index].bytes)),
+            Err(e) if e.kind() == ErrorKind::Damage => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The row of a content that becomes `object`, and what it needs beside it.
+    fn row(
+        &self,
+        w: &mut Write,
+        index: usize,
+        object: ObjectId,
+        files: &mut BTreeMap<usize, FileId>,
+    ) -> Result<ObjectRow> {
+        if let Some(row) = self.extent_row(w, index, files)? {
+            return Ok(row);
+        }
+        w.put(&object, &InlineRow { bytes: self.contents[index].bytes.to_vec() })?;
+        Ok(self.inline_row(index))
+    }
+
+    fn inline_row(&self, index: usize) -> ObjectRow {
+        let (digest, len) = (self.digests[index], self.lens[index]);
+        ObjectRow { digest, len, stored_len: len, codec: 0, place: Place::Inline }
     }
 
     /// The row of a content that lies in one of our files; gives that file its id and its row.
@@ -178,7 +201,9 @@ impl SealedSet {
         index: usize,
         files: &mut BTreeMap<usize, FileId>,
     ) -> Result<Option<ObjectRow>> {
-        let Part::Extent { file, offset, stored_len } = self.parts[index] else { return Ok(None) };
+        let Part::Extent { file, offset, stored_len, codec } = self.parts[index] else {
+            return Ok(None);
+        };
         let id = match files.get(&file) {
             Some(id) => *id,
             None => {
@@ -192,12 +217,12 @@ impl SealedSet {
             digest: self.digests[index],
             len: self.lens[index],
             stored_len,
-            codec: 0,
+            codec,
             place: Place::Extent { file: id, offset },
         }))
     }
 
-    /// Points a damaged object at our copy of its bytes; only where that takes the same room.
+    /// Gives a damaged object our copy of its bytes.
     fn heal(
         &self,
         w: &mut Write,
@@ -206,12 +231,18 @@ impl SealedSet {
         damaged: &ObjectRow,
         files: &mut BTreeMap<usize, FileId>,
     ) -> Result<bool> {
-        match self.extent_row(w, index, files)? {
-            Some(ours) if ours.stored_len == damaged.stored_len => {
-                w.move_object(object, damaged.place, ours.place)
-            }
-            _ => Ok(false),
+        if self.lens[index] != damaged.len {
+            return Ok(false);
         }
+        let ours = match self.extent_row(w, index, files)? {
+            Some(ours) => ours,
+            None => self.inline_row(index),
+        };
+        let is_healed = w.heal_object(object, damaged, &ours)?;
+        if is_healed && ours.place == Place::Inline {
+            w.put(&object, &InlineRow { bytes: self.contents[index].bytes.to_vec() })?;
+        }
+        Ok(is_healed)
     }
 
     /// Whether an object was born after this set looked for its content.

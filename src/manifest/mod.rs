@@ -37,6 +37,7 @@ mod examine;
 mod halt;
 mod handle;
 mod head;
+mod heal;
 mod key;
 mod newborn;
 mod open;

@@ -151,21 +151,32 @@ impl Write<'_> {
             self.erase(Table::Inline, &object.to_bytes())?;
         }
         if let Place::Extent { file, .. } = from {
-            self.book(file, row.stored_len, |file, bytes| {
-                file.live = file.live.checked_sub(bytes)?;
-                file.dead = file.dead.checked_add(bytes)?;
-                Some(())
-            })?;
-            self.unsettled.left_files.insert(file);
+            self.leave_file(file, row.stored_len)?;
         }
         if let Place::Extent { file, .. } = to {
-            self.book(file, row.stored_len, |file, bytes| {
-                file.dead = file.dead.checked_sub(bytes)?;
-                file.live = file.live.checked_add(bytes)?;
-                Some(())
-            })?;
+            self.enter_file(file, row.stored_len)?;
         }
         Ok(true)
+    }
+
+    /// Bytes of a file that were live are dead.
+    pub(super) fn leave_file(&mut self, file: FileId, bytes: u64) -> Result<()> {
+        self.book(file, bytes, |file, bytes| {
+            file.live = file.live.checked_sub(bytes)?;
+            file.dead = file.dead.checked_add(bytes)?;
+            Some(())
+        })?;
+        self.unsettled.left_files.insert(file);
+        Ok(())
+    }
+
+    /// Bytes of a file that were dead are live.
+    pub(super) fn enter_file(&mut self, file: FileId, bytes: u64) -> Result<()> {
+        self.book(file, bytes, |file, bytes| {
+            file.dead = file.dead.checked_sub(bytes)?;
+            file.live = file.live.checked_add(bytes)?;
+            Some(())
+        })
     }
 
     pub(super) fn book(
@@ -209,6 +220,7 @@ impl Write<'_> {
             },
             // What is being taken apart is whole no more.
             Place::Recipe if self.is_retiring(object)? => Ok(()),
+            Place::Recipe if !Protection::RecipeWhole.is_on() => Ok(()),
             Place::Recipe => match self.gap_in_recipe(object, &row)? {
                 Some(gap) => refuse(gap),
                 None => Ok(()),

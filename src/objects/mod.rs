@@ -32,6 +32,6 @@ pub use publishing::{
 };
 pub use reading::{IN_MEMORY_BYTES_MAX, Object, ObjectReader, READ_AHEAD_BYTES};
 pub use storing::{
-    Compress, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation,
-    PreparationView, PrepareOptions, PutOptions, Stored,
+    Compress, PIECES_MAX, PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces,
+    Preparation, PreparationView, PrepareOptions, PutOptions, Stored, WHOLE_BYTES_MAX,
 };

@@ -18,6 +18,8 @@ mod recovering;
 #[cfg(feature = "sim")]
 mod refusing_disk;
 mod storing;
+#[cfg(feature = "sim")]
+mod storing_cuts;
 mod support;
 #[cfg(feature = "sim")]
 mod under_hands;

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::options::Compress;
 use super::preparation::Preparation;
 use super::queue::{Batch, Take, Taken};
-use super::refer::Verdicts;
+use super::refer::{Ask, Verdicts};
 use crate::engine::Content;
 use crate::error::Result;
 use crate::ids::ObjectId;
-use crate::manifest::{Key, Table};
+use crate::manifest::{Key, Reading, Table};
 use crate::vfs::Step;
 
 /// What a transaction stored.
@@ -32,12 +33,14 @@ impl Preparation {
                 // Somebody else sealed it while we waited.
                 return Ok(());
             }
-            let Some(batch) = queue.take(how) else { return Ok(()) };
+            let Some(mut batch) = queue.take(how) else { return Ok(()) };
             drop(queue);
-            match self.publish_batch(&batch) {
-                Ok(Published { objects, unneeded }) => {
+            match self.find_known(&mut batch).and_then(|()| self.publish_batch(&batch)) {
+                Ok(Some(Published { objects, unneeded })) => {
                     self.queue.lock().stored(&batch, &objects, &unneeded);
                 }
+                // What was known went meanwhile.
+                Ok(None) => self.queue.lock().give_back(batch),
                 Err(e) => {
                     self.queue.lock().give_back(batch);
                     return Err(e);
@@ -46,12 +49,33 @@ impl Preparation {
         }
     }
 
-    fn publish_batch(&self, batch: &Batch) -> Result<Published> {
+    /// Whole contents first: of one that is stored already no piece is looked at.
+    fn find_known(&self, batch: &mut Batch) -> Result<()> {
+        for listed in &mut batch.lists {
+            listed.known = None;
+            // What went by in earlier batches was compared there, piece by piece.
+            if !listed.list.is_waiting() {
+                continue;
+            }
+            for (object, row) in self.store.snapshot()?.object_of(&listed.digest)? {
+                if self.store.reads_whole(object)?.as_ref() == Some(&row) {
+                    listed.known = Some((object, row));
+                    break;
+                }
+            }
+        }
+        batch.spare_known();
+        Ok(())
+    }
+
+    /// Stores a batch; nothing where it has to be looked at again.
+    fn publish_batch(&self, batch: &Batch) -> Result<Option<Published>> {
         let referrer = (Table::Leases.number(), self.lease().to_bytes(), Vec::new());
         let told = self.told(batch)?;
         let content = |taken: &Taken| Content {
             context: Arc::clone(&told),
             digest: Some(taken.content.digest),
+            compress: taken.content.compress == Compress::Auto,
             ..Content::new(Arc::clone(&taken.content.bytes), Some(referrer.clone()))
         };
         // P3: sealed and synced before the transaction that names them.
@@ -63,11 +87,12 @@ impl Preparation {
                 self.refer(w, batch, objects, &verdicts, &ask)
             });
             match (tried, ask.take()) {
-                (Err(_), Some(object)) => {
+                (Err(_), Some(Ask::Read(object))) => {
                     let verdict = self.store.reads_whole(object)?;
                     verdicts.insert(object, verdict);
                 }
-                (tried, _) => return tried,
+                (Err(_), Some(Ask::Again)) => return Ok(None),
+                (tried, _) => return tried.map(Some),
             }
         }
     }

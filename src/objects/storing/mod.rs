@@ -14,16 +14,22 @@
 //! - OBJ1: "stored already" is decided in that transaction, against bytes that were read and compared.
 //! - OBJ4: a source is read, and nothing else.
 
+mod alone;
+mod cutter;
 mod flush;
 mod list;
 mod options;
+mod pieces;
 mod preparation;
 mod prepare;
+mod put;
 mod queue;
 mod refer;
+mod source;
 mod told;
 
 pub use list::PreparationView;
-pub use options::{Compress, Pieces, PrepareOptions, PutOptions, Stored};
+pub use options::{Compress, Pieces, PrepareOptions, PutOptions, Stored, WHOLE_BYTES_MAX};
+pub use pieces::PIECES_MAX;
 pub use preparation::{PUT_BYTES_MAX, PUT_OBJECTS_MAX, Preparation};
 pub use prepare::PREPARATION_NAME_BYTES_MAX;

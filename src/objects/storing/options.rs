@@ -18,7 +18,7 @@ pub struct PrepareOptions {
 /// Whether content is cut into pieces, each an object of its own that other files may have as well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pieces {
-    /// Above 1 MiB, into pieces of 16 KiB to 256 KiB, 64 KiB in the mean.
+    /// Above 1 MiB, into pieces of 8 KiB to 128 KiB, about 32 KiB in the mean.
     #[default]
     Auto,
     /// Never: above 1 MiB it has a sealed file of its own.
@@ -82,7 +82,7 @@ impl Pieces {
     pub(super) fn lengths(self) -> Result<Option<Lengths>> {
         let (min, avg, max) = match self {
             Self::Never => return Ok(None),
-            Self::Auto => (16 << 10, 64 << 10, 256 << 10),
+            Self::Auto => (8 << 10, 32 << 10, 128 << 10),
             Self::Of { min, avg, max } => (min as usize, avg as usize, max as usize),
         };
         let are_even = [min, avg, max].iter().all(|len| len.is_multiple_of(2));

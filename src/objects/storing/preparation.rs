@@ -1,7 +1,6 @@
 //! The handle of a preparation, and putting bytes.
 
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 use super::options::PutOptions;
 use super::prepare::place;
@@ -80,19 +79,13 @@ impl Preparation {
     /// As there.
     pub fn put_with(&self, bytes: &[u8], options: &PutOptions) -> Result<Digest> {
         self.check("put")?;
-        let digest = Digest::of(bytes);
-        if !self.queue.lock().has_whole(&digest) {
-            let bytes = Arc::new(bytes.to_vec());
-            self.queue.lock().add_whole(digest, bytes, options.compress);
-        }
-        self.seal_if_due()?;
-        Ok(digest)
+        self.put_slice(bytes, options)
     }
 
-    /// Puts `contents`, and returns the digest of each. They are accepted together, or none is.
+    /// Puts `contents`, each as [`Preparation::put_with`], and returns the digest of each.
     ///
     /// # Errors
-    /// As [`Preparation::put`]. `LimitExceeded` above [`PUT_OBJECTS_MAX`] or [`PUT_BYTES_MAX`]: nothing was
+    /// As there: the first one ends it. `LimitExceeded` above [`PUT_OBJECTS_MAX`] or [`PUT_BYTES_MAX`]: nothing was
     /// accepted, and nothing written.
     ///
     /// # Durability

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use super::options::Compress;
 use crate::digest::Digest;
 use crate::ids::ObjectId;
+use crate::manifest::ObjectRow;
+use crate::protection::Protection;
 
 /// Bytes that become one object.
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ pub(super) struct Listed {
     pub(super) digest: Digest,
     pub(super) len: u64,
     pub(super) list: List,
+    /// An object of just this content, which was read and verified, as its row was then.
+    pub(super) known: Option<(ObjectId, ObjectRow)>,
 }
 
 /// A content of a batch.
@@ -67,6 +71,8 @@ pub(super) struct Batch {
     /// In the order of their numbers.
     pub(super) contents: Vec<Taken>,
     pub(super) lists: Vec<Listed>,
+    /// Contents that only lists name which are stored already.
+    pub(super) spare: Vec<Taken>,
     /// Objects whose leases as pieces nobody needs any more.
     pub(super) released: Vec<ObjectId>,
 }
@@ -160,26 +166,37 @@ impl Queue {
         self.lists_made
     }
 
-    /// Adds a piece to a list; how many it has now.
+    /// Adds a piece to a list, where its content waits; whether it does.
+    pub(super) fn add_known_piece(&mut self, list: u64, digest: &Digest, len: usize) -> bool {
+        let Some(number) = self.by_digest.get(digest).copied() else { return false };
+        self.name_piece(list, number, len);
+        true
+    }
+
+    /// Adds a piece to a list.
     pub(super) fn add_piece(
         &mut self,
         list: u64,
         digest: Digest,
         bytes: Arc<Vec<u8>>,
         compress: Compress,
-    ) -> usize {
-        let len = bytes.len() as u32;
+    ) {
+        let len = bytes.len();
         let number = self.add(Queued { digest, bytes, compress, is_whole: false });
-        let Some(list) = self.open.get_mut(&list) else { return 0 };
-        list.pieces.push(Named { at: At::Queued(number), len });
-        list.pieces.len()
+        self.name_piece(list, number, len);
+    }
+
+    fn name_piece(&mut self, list: u64, number: u64, len: usize) {
+        if let Some(list) = self.open.get_mut(&list) {
+            list.pieces.push(Named { at: At::Queued(number), len: len as u32 });
+        }
     }
 
     /// A list is whole.
     pub(super) fn end_list(&mut self, list: u64, digest: Digest, len: u64) {
         if let Some(list) = self.open.remove(&list) {
             self.listed.insert(digest);
-            self.lists.push(Listed { digest, len, list });
+            self.lists.push(Listed { digest, len, list, known: None });
         }
     }
 
@@ -248,7 +265,7 @@ impl Queue {
     /// A batch was not stored: it waits again.
     pub(super) fn give_back(&mut self, batch: Batch) {
         batch.lists.iter().for_each(|listed| self.hold(&listed.list));
-        for Taken { number, content, .. } in batch.contents {
+        for Taken { number, content, .. } in batch.contents.into_iter().chain(batch.spare) {
             self.insert(number, content);
         }
         self.listed.extend(batch.lists.iter().map(|listed| listed.digest));
@@ -264,8 +281,11 @@ impl Queue {
         for list in self.open.values_mut().chain(waiting) {
             list.store(batch, objects, &mut held);
         }
-        for object in held {
-            *self.held.entry(object).or_default() += 1;
+        // OBJ3: what a list that is not written names is leased as long as it is.
+        if Protection::PieceLeases.is_on() {
+            for object in held {
+                *self.held.entry(object).or_default() += 1;
+            }
         }
         // What was given up meanwhile named the others.
         let open = batch.contents.iter().zip(objects).filter(|(taken, _)| taken.is_open);
@@ -278,6 +298,17 @@ impl Queue {
 impl Batch {
     fn is_empty(&self) -> bool {
         self.contents.is_empty() && self.lists.is_empty() && self.released.is_empty()
+    }
+
+    /// Sets aside what only lists name which are stored already.
+    pub(super) fn spare_known(&mut self) {
+        let unknown = self.lists.iter().filter(|listed| listed.known.is_none());
+        let needed: BTreeSet<u64> = unknown.flat_map(|listed| listed.list.numbers()).collect();
+        let (kept, spare) = std::mem::take(&mut self.contents).into_iter().partition(|taken| {
+            taken.content.is_whole || taken.is_open || needed.contains(&taken.number)
+        });
+        self.contents = kept;
+        self.spare = spare;
     }
 
     /// The object of the content `number`.
@@ -294,6 +325,11 @@ impl Batch {
 }
 
 impl List {
+    /// Whether every piece waits still.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.objects().next().is_none()
+    }
+
     /// The objects that it names.
     fn objects(&self) -> impl Iterator<Item = ObjectId> {
         self.pieces.iter().filter_map(|named| match named.at {

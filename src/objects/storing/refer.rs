@@ -18,22 +18,34 @@ use crate::manifest::{
 /// of its digest.
 pub(super) type Verdicts = BTreeMap<ObjectId, Option<ObjectRow>>;
 
+/// Why a transaction was given up, to be tried again.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ask {
+    /// An object of a list's digest has to be read before it is known whether that is stored already.
+    Read(ObjectId),
+    /// What was known to be stored went.
+    Again,
+}
+
+/// What stands of a list.
+enum Found {
+    Stored(ObjectId),
+    /// Nothing that reads, but perhaps something that does not.
+    Damaged(Option<(ObjectId, ObjectRow)>),
+}
+
 impl Preparation {
-    /// Writes the rows of a batch whose contents are `objects`. `ask` gets an object that has to be read
-    /// before it is known whether a list is stored already.
+    /// Writes the rows of a batch whose contents are `objects`; `ask` gets what has to be done first.
     pub(super) fn refer(
         &self,
         w: &mut Write,
         batch: &Batch,
         objects: &[ObjectId],
         verdicts: &Verdicts,
-        ask: &Cell<Option<ObjectId>>,
+        ask: &Cell<Option<Ask>>,
     ) -> Result<Published> {
         let lease = self.lease();
-        if w.get::<LeaseRow>(&lease)?.is_none() {
-            let cause = "it was taken away meanwhile";
-            return Err(Error::new(ErrorKind::NotFound, "put", place(&self.name), cause));
-        }
+        check_lease(w, lease, &self.name)?;
         for (taken, object) in batch.contents.iter().zip(objects) {
             if taken.content.is_whole {
                 keep(w, lease, *object)?;
@@ -43,9 +55,16 @@ impl Preparation {
         }
         let (mut unneeded, mut free) = (Vec::new(), BTreeSet::new());
         for listed in &batch.lists {
+            if let Some((object, row)) = &listed.known {
+                if w.get::<ObjectRow>(object)?.as_ref() != Some(row) || w.is_retiring(*object)? {
+                    return self.ask(ask, Ask::Again);
+                }
+                keep(w, lease, *object)?;
+                continue;
+            }
             let pieces = pieces_of(batch, listed, objects)?;
             let object = match self.stored(w, listed, &pieces, verdicts, ask)? {
-                Some(object) => {
+                Found::Stored(object) => {
                     for piece in &pieces {
                         if !w.has_edges(piece.object)? {
                             keep_piece(w, lease, piece.object)?;
@@ -54,7 +73,7 @@ impl Preparation {
                     }
                     object
                 }
-                None => write_recipe(w, listed, &pieces)?,
+                Found::Damaged(damaged) => write_recipe(w, listed, &pieces, damaged)?,
             };
             keep(w, lease, object)?;
             free.extend(pieces.iter().map(|piece| piece.object));
@@ -83,29 +102,42 @@ impl Preparation {
         listed: &Listed,
         pieces: &[Piece],
         verdicts: &Verdicts,
-        ask: &Cell<Option<ObjectId>>,
-    ) -> Result<Option<ObjectId>> {
+        ask: &Cell<Option<Ask>>,
+    ) -> Result<Found> {
+        let mut damaged = None;
         for (object, row) in w.object_of(&listed.digest)? {
             // Of the same pieces, each of which was read and compared.
             if row.place == Place::Recipe && is_recipe_of(w, object, pieces)? {
-                return Ok(Some(object));
+                return Ok(Found::Stored(object));
             }
             match verdicts.get(&object) {
-                Some(Some(seen)) if *seen == row => return Ok(Some(object)),
-                Some(None) => {}
-                _ => {
-                    ask.set(Some(object));
-                    let cause = "looked at again";
-                    return Err(Error::new(ErrorKind::Conflict, "put", place(&self.name), cause));
-                }
+                Some(Some(seen)) if *seen == row => return Ok(Found::Stored(object)),
+                Some(None) => damaged = damaged.or(Some((object, row))),
+                _ => return self.ask(ask, Ask::Read(object)),
             }
         }
-        Ok(None)
+        Ok(Found::Damaged(damaged))
+    }
+
+    fn ask<T>(&self, to: &Cell<Option<Ask>>, ask: Ask) -> Result<T> {
+        to.set(Some(ask));
+        Err(Error::new(ErrorKind::Conflict, "put", place(&self.name), "looked at again"))
+    }
+}
+
+/// The preparation stands.
+pub(super) fn check_lease(w: &Write, lease: LeaseId, name: &str) -> Result<()> {
+    match w.get::<LeaseRow>(&lease)? {
+        Some(_) => Ok(()),
+        None => {
+            let cause = "it was taken away meanwhile";
+            Err(Error::new(ErrorKind::NotFound, "put", place(name), cause))
+        }
     }
 }
 
 /// Leases an object.
-fn keep(w: &mut Write, lease: LeaseId, object: ObjectId) -> Result<()> {
+pub(super) fn keep(w: &mut Write, lease: LeaseId, object: ObjectId) -> Result<()> {
     w.put(&(lease, object), &LeasedRow { object, is_piece: false })
 }
 
@@ -144,15 +176,28 @@ fn is_recipe_of(w: &Write, object: ObjectId, pieces: &[Piece]) -> Result<bool> {
     }
 }
 
-/// Writes a recipe whole; its object.
-fn write_recipe(w: &mut Write, listed: &Listed, pieces: &[Piece]) -> Result<ObjectId> {
-    let object = w.next_object_id()?;
+/// Writes a recipe whole; its object. One of the same content that does not read becomes it, so that all that
+/// refers to that reads again.
+fn write_recipe(
+    w: &mut Write,
+    listed: &Listed,
+    pieces: &[Piece],
+    damaged: Option<(ObjectId, ObjectRow)>,
+) -> Result<ObjectId> {
+    let (digest, len) = (listed.digest, listed.len);
+    let row = ObjectRow { digest, len, stored_len: 0, codec: 0, place: Place::Recipe };
+    let object = match damaged {
+        Some((object, damaged)) if w.heal_object(object, &damaged, &row)? => object,
+        _ => {
+            let object = w.next_object_id()?;
+            w.put(&object, &row)?;
+            object
+        }
+    };
     let mut at = 0u64;
     for pieces in pieces.chunks(PIECES_PER_ROW_MAX) {
         w.put(&(object, at), &RecipeRow { pieces: pieces.to_vec() })?;
         at = pieces.iter().fold(at, |at, piece| at.saturating_add(piece.len));
     }
-    let (digest, len) = (listed.digest, listed.len);
-    w.put(&object, &ObjectRow { digest, len, stored_len: 0, codec: 0, place: Place::Recipe })?;
     Ok(object)
 }

@@ -32,7 +32,8 @@ impl Preparation {
     pub(super) fn told(&self, batch: &Batch) -> Result<Arc<[RowText]>> {
         let snapshot = self.store.snapshot()?;
         let mut rows = self.named.lock().clone();
-        for listed in &batch.lists {
+        // What is stored already has its own labels.
+        for listed in batch.lists.iter().filter(|listed| listed.known.is_none()) {
             let mut begins = 0u64;
             for run in listed.list.pieces.chunks(PIECES_PER_ROW_MAX) {
                 let mut pieces = Vec::with_capacity(run.len());

@@ -241,9 +241,9 @@ mod state {
 mod objects {
     pub use sealstone::objects::{
         CommitSeq, Compress, Digest, IN_MEMORY_BYTES_MAX, NAME_BYTES_MAX, NAMESPACE_BYTES_MAX,
-        Name, NameGeneration, NameView, Object, ObjectReader, Objects, PREPARATION_NAME_BYTES_MAX,
-        PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation, PreparationView, PrepareOptions,
-        PutOptions, READ_AHEAD_BYTES, Stored,
+        Name, NameGeneration, NameView, Object, ObjectReader, Objects, PIECES_MAX,
+        PREPARATION_NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_OBJECTS_MAX, Pieces, Preparation, PreparationView, PrepareOptions,
+        PutOptions, READ_AHEAD_BYTES, Stored, WHOLE_BYTES_MAX,
     };
 }
 
