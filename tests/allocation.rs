@@ -471,3 +471,44 @@ fn g22_hostile_records_and_values_allocate_a_small_multiple_of_them() {
     }
     println!("records took {of_records} bytes at most, values {of_values}");
 }
+
+/// Does getting and streaming an object hold a window of it at a time, however long it is, also where
+/// it consists of many pieces? (OBJ2)
+#[test]
+fn obj2_a_stream_holds_a_window_of_its_object() {
+    use sealstone::objects::READ_AHEAD_BYTES;
+    let folder = tempfile::tempdir().unwrap();
+    let mut limits = sealstone::Limits::default();
+    limits.background = false;
+    let store = Store::options().limits(limits).create(folder.path().join("run.stone")).unwrap();
+    let noise = |seed| {
+        let mut bytes = vec![0; 12 << 20];
+        Rng::new(seed).fill(&mut bytes);
+        bytes
+    };
+    let bytes = noise(5);
+    let lease = store.lease("test", "test", None, &[]).unwrap();
+    store.put_objects(lease, vec![bytes.clone()]).unwrap();
+    let whole = sealstone::digest::Digest::of(&bytes);
+    let prep = store.objects().prepare("p").unwrap();
+    let pieces = sealstone::objects::PutOptions {
+        pieces: sealstone::objects::Pieces::Of { min: 4 << 10, avg: 16 << 10, max: 64 << 10 },
+        ..Default::default()
+    };
+    let other = noise(6);
+    let in_pieces = prep.put_with(&other, &pieces).unwrap();
+    prep.flush().unwrap();
+    drop((bytes, other));
+    for digest in [whole, in_pieces] {
+        let mut read = 0;
+        let peak = peak_of(|| {
+            let object = store.objects().get(&digest).unwrap();
+            read = object.write_to(&mut std::io::sink()).unwrap();
+            read += std::io::copy(&mut object.reader(), &mut std::io::sink()).unwrap();
+            object.verify().unwrap();
+        });
+        assert_eq!(read, 24 << 20);
+        println!("{} KiB at once", peak >> 10);
+        assert!(peak as u64 <= 4 * READ_AHEAD_BYTES, "{} KiB at once", peak >> 10);
+    }
+}

@@ -752,3 +752,22 @@ fn cat_shows_the_last_iteration_that_there_can_be() {
     };
     assert_eq!((shown("5.."), shown(".."), shown("..9223372036854775807")), (1, 2, 1));
 }
+
+/// Is a store whose directory others may enter opened only when that is allowed, and left with its mode?
+#[cfg(unix)]
+#[test]
+fn obj32_a_directory_that_others_may_enter_is_opened_when_allowed() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let store = home.weather();
+    let mode = || std::fs::metadata(&store).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for command in [&["info", &store][..], &["check", &store], &["compact", &store]] {
+        let refused = run(command);
+        assert_code(&refused, 2);
+        assert!(stderr(&refused).contains("allow a shared root"), "{}", stderr(&refused));
+        let allowed: Vec<&str> = command.iter().copied().chain(["--allow-shared-root"]).collect();
+        assert_code(&run(&allowed), 0);
+        assert_eq!(mode(), 0o755, "it was given another mode");
+    }
+}

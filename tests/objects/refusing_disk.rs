@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sealstone::engine::{Options, Store};
 use sealstone::manifest::{Raw, Table};
-use sealstone::objects::Digest;
+use sealstone::objects::{Digest, Expected, Publish};
 use sealstone::vfs::Disk;
 use sealstone::vfs::Operation;
 use sealstone::vfs::sim::{Fault, FaultKind, SimDisk};
@@ -62,6 +62,11 @@ fn begun() -> (SimDisk, SimDisk, Store) {
     let first = world.process(1);
     let store = on(&first).create(root()).unwrap();
     one_of_each(&store);
+    let prep = store.objects().prepare("standing").unwrap();
+    prep.put(&noise(900, 4000)).unwrap();
+    prep.put(&noise(901, 3000)).unwrap();
+    prep.flush().unwrap();
+    drop(prep);
     store.close().unwrap();
     let second = world.process(2);
     let store = on(&second).open(root()).unwrap();
@@ -77,6 +82,18 @@ fn put(store: &Store) -> Result<(), Error> {
     prep.put(&noise(2, 30_000))?;
     prep.put(&noise(1, 40))?;
     prep.flush()
+}
+
+/// Publishes what a preparation holds, over a name that stands and over none.
+fn publish(store: &Store) -> Result<(), Error> {
+    let prep = store.objects().prepare("standing")?;
+    let kept = Digest::of(&noise(900, 4000));
+    let fresh = Digest::of(&noise(901, 3000));
+    let changes = [
+        Publish::new(named("t/file"), Expected::Digest(Digest::of(&noise(2, 30_000))), kept),
+        Publish::new(named("t/fresh"), Expected::Nothing, fresh),
+    ];
+    prep.publish(&changes).map(drop)
 }
 
 fn get(store: &Store) -> Result<(), Error> {
@@ -96,7 +113,7 @@ fn get(store: &Store) -> Result<(), Error> {
 /// for "it is not there"?
 #[test]
 fn obj29_a_lookup_that_fails_is_told_before_anything_changes() {
-    for (what, act) in [("put", put as Act), ("get", get as Act)] {
+    for (what, act) in [("put", put as Act), ("publish", publish), ("get", get)] {
         let (_, disk, store) = begun();
         let from = disk.operations();
         act(&store).unwrap();
@@ -127,11 +144,13 @@ fn obj29_a_lookup_that_fails_is_told_before_anything_changes() {
             std::mem::forget(store);
             let again = on(&world.process(3)).open(root()).unwrap();
             let mut after = rows(&again);
-            // A preparation of its own may stand; it names nothing that was not stored.
-            let own = ["preparations", "leases"];
+            // A preparation of its own may stand, and what that holds; nothing else says anything new.
             let mut before = before;
-            before.retain(|(table, _), _| !own.contains(table));
-            after.retain(|(table, _), _| !own.contains(table));
+            if what == "put" {
+                for rows in [&mut before, &mut after] {
+                    rows.retain(|(table, _), _| !["preparations", "leases"].contains(table));
+                }
+            }
             assert!(
                 before == after,
                 "{what}, operation {at}: something changed, and it was told {e:?}"
@@ -177,5 +196,38 @@ fn obj33_without_a_clock_everything_is_there_all_the_same() {
         let things = [lease, late].map(sealstone::engine::Thing::Lease);
         assert_eq!(store.retire(&things, "test").unwrap().things, 2, "{clock:?}");
         store.close().unwrap();
+    }
+}
+
+/// Does a stream read every block once, as reading its file does, and a range no more than its blocks?
+#[test]
+fn obj2_a_stream_reads_every_byte_once() {
+    let world = sim(8);
+    world.stop_log();
+    let mut limits = small();
+    limits.block_bytes = 64 << 10;
+    let disk = world.process(1);
+    let store = on(&disk).limits(limits).create(root()).unwrap();
+    let long = noise(1, 3 << 20);
+    plain(&store, &named("t/long"), &long);
+    let pieces: Vec<_> = long.chunks(50_000).map(<[u8]>::to_vec).collect();
+    recipe(&store, &named("t/pieces"), &pieces, 20);
+    let cost = |read: &dyn Fn()| {
+        let before = disk.counts();
+        read();
+        let cost = disk.counts().since(&before);
+        (cost.reads, cost.bytes_read)
+    };
+    let len = long.len() as u64;
+    for (name, share) in [("t/long", 100), ("t/pieces", 12)] {
+        let object = store.objects().open(&named(name)).unwrap();
+        object.range(0..1).unwrap();
+        let whole = cost(&|| assert_eq!(object.bytes().unwrap().len() as u64, len));
+        let stream = cost(&|| assert_eq!(object.write_to(&mut Vec::new()).unwrap(), len));
+        let range = cost(&|| drop(object.range(1_000_000..1_000_100).unwrap()));
+        println!("{name}: whole {whole:?}, stream {stream:?}, range {range:?}");
+        assert!(stream.1 <= len + len / share, "{name}: {stream:?}, whole {whole:?}");
+        assert!(stream.0 <= whole.0 + whole.0 / 10 + 4, "{name}: {stream:?}, whole {whole:?}");
+        assert!(range.1 <= 200_000, "{name}: {range:?}");
     }
 }
