@@ -1,11 +1,13 @@
 //! Rows of files that contradict each other: recipes, preparations, snapshots of names, publications.
 
 use sealstone::Store;
+use sealstone::check::{SalvageOptions, salvage};
 use sealstone::digest::Digest;
 use sealstone::ids::{LeaseId, NameGeneration, ObjectId, ObjectSnapshotId};
 use sealstone::manifest::*;
-use sealstone::vfs::Step;
+use sealstone::vfs::{RealDisk, Step};
 
+use crate::support::on;
 use crate::tamper::{Bench, assert_told, looked};
 
 fn key(name: &str) -> NameKey {
@@ -143,4 +145,40 @@ fn obj3_rows_of_files_that_contradict_each_other_are_told() {
         t.change::<NameHandoffRow>(|_| true, |row| row.names[0].len = 1);
     });
     assert_told(&report, &["name_handoffs"]);
+}
+
+/// Do preparations, snapshots of names and pending publications come back from a salvage as they were?
+#[test]
+fn obj11_salvage_keeps_snapshots_preparations_and_publications() {
+    let bench = Bench::of(fill);
+    let before = rows(&bench.root());
+    assert!(before.iter().all(|rows| !rows.is_empty()), "{before:?}");
+    std::fs::remove_file(bench.root().join("manifest.redb")).unwrap();
+    let to = bench.root().with_extension("new");
+    let salvaged = salvage(bench.root(), &to, &SalvageOptions::default()).unwrap();
+    assert!(salvaged.is_whole(), "{salvaged:#?}");
+    assert!(looked(&to).is_good());
+    assert_eq!(rows(&to), before);
+}
+
+/// What the rows of files say, table by table.
+fn rows(root: &std::path::Path) -> [Vec<String>; 7] {
+    let store = on(RealDisk::new()).open_read_only(root).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    fn all<R: Row>(snapshot: &Snapshot) -> Vec<String>
+    where
+        R::Key: std::fmt::Debug,
+    {
+        let rows = snapshot.list::<R>(.., usize::MAX).unwrap();
+        rows.iter().map(|row| format!("{row:?}")).collect()
+    }
+    [
+        all::<RecipeRow>(&snapshot),
+        all::<NameRow>(&snapshot),
+        all::<LeasedRow>(&snapshot),
+        all::<PreparationRow>(&snapshot),
+        all::<ObjectSnapshotRow>(&snapshot),
+        all::<SnapshotNameRow>(&snapshot),
+        all::<NameHandoffRow>(&snapshot),
+    ]
 }
