@@ -3,21 +3,16 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
+#[path = "commands/mod.rs"]
+mod commands;
+
+use commands::{Home, run, sealstone};
+
 const WEATHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nyc-weather-2013.csv");
-
-fn sealstone() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealstone"));
-    command.env_remove("SEALSTONE_STORE").env_remove("NO_COLOR").stdin(Stdio::null());
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    sealstone().args(args).output().unwrap()
-}
 
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -146,28 +141,11 @@ fn release_lets_a_salvaged_store_be_reclaimed() {
     assert_code(&run(&["release", &home.text("none.stone")]), 10);
 }
 
-struct Home {
-    dir: tempfile::TempDir,
+trait Weather {
+    fn weather(&self) -> String;
 }
 
-impl Home {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        std::fs::write(self.path(name), content).unwrap();
-        self.text(name)
-    }
-
+impl Weather for Home {
     /// A store with the weather in it.
     fn weather(&self) -> String {
         let store = self.text("w.stone");

@@ -2,6 +2,7 @@
 //! way to change a row.
 
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) pins: Pins,
     /// Claims of ours whose guard is gone and whose release failed.
     pub(super) unreleased: Unreleased,
+    /// Journals of others of which this opening has dropped the cached pages.
+    pub(super) fresh: Mutex<BTreeSet<(OwnerId, u64)>>,
 }
 
 impl Core {

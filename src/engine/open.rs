@@ -430,6 +430,7 @@ fn core(ground: Ground, root: &Path, options: &Options, me: Option<Me>) -> Resul
         bell: Default::default(),
         pins: Default::default(),
         unreleased: Default::default(),
+        fresh: Default::default(),
     })
 }
 

@@ -125,7 +125,7 @@ fn convert(store: &Store, key: &[u8]) -> OutputId {
     };
     let context = parts.iter().map(text).collect();
     let content = Content { context, ..Content::new(Vec::new(), Some(referrer)) };
-    let set = store.seal_written(content, |push| push(&[0xab; 700])).unwrap();
+    let set = store.seal_written(content, |push, _| push(&[0xab; 700])).unwrap();
     let published = store.publish_set(set, Step::PublishCommit, |w, objects| {
         let id = w.next_output_id()?;
         w.put(&(STAGE, id), &OutputRow { object: objects[0], len: 700, ..output.clone() })?;

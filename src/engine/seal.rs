@@ -48,6 +48,8 @@ pub(crate) struct Content {
     pub(crate) referrer: Option<RowText>,
     /// Rows without which that row says little, for the label.
     pub(crate) context: Arc<[RowText]>,
+    /// What it was made of, by digest, for the label.
+    pub(crate) inputs: Vec<Digest>,
     /// Not in the manifest, however short it is.
     pub(crate) in_file: bool,
     /// Compressed, where a sample says that it pays.
@@ -56,9 +58,9 @@ pub(crate) struct Content {
 
 impl Content {
     pub(crate) fn new(bytes: impl Into<Arc<Vec<u8>>>, referrer: Option<RowText>) -> Self {
-        let (about, context) = (Vec::new(), Arc::default());
+        let (about, context, inputs) = (Vec::new(), Arc::default(), Vec::new());
         let (bytes, digest) = (bytes.into(), None);
-        Self { bytes, digest, about, referrer, context, in_file: false, compress: false }
+        Self { bytes, digest, about, referrer, context, inputs, in_file: false, compress: false }
     }
 }
 
@@ -148,13 +150,13 @@ impl SealedSet {
     }
 
     /// As [`SealedSet::seal`], of one content that `write` gives piece by piece: `content` says the
-    /// rest. Memory: a slice, and a frame where it is compressed. Whether it is stored already is
-    /// looked up once its digest is known.
+    /// rest, as `write` leaves it. Memory: a slice, and a frame where it is compressed. Whether it is stored
+    /// already is looked up once its digest is known.
     pub(crate) fn seal_streamed(
         core: &Arc<Core>,
         building: &Building,
         content: Content,
-        write: impl FnOnce(OnPiece<'_>) -> Result<()>,
+        write: impl FnOnce(OnPiece<'_>, &mut Content) -> Result<()>,
     ) -> Result<Self> {
         let mut set = Self {
             core: Arc::clone(core),
@@ -171,7 +173,7 @@ impl SealedSet {
         };
         let (builder, unique) = set.begin()?;
         let mut stream = Streamed::begin(builder, set.contents[0].compress)?;
-        write(&mut |piece| stream.push(piece))?;
+        write(&mut |piece| stream.push(piece), &mut set.contents[0])?;
         let (builder, digest, len, part) = stream.end(&set.contents[0].about)?;
         set.digests.push(digest);
         set.lens.push(len);
@@ -275,7 +277,7 @@ impl SealedSet {
         let label = Label {
             store: self.core.manifest.meta().store,
             referrers: self.referrers(members),
-            inputs: Vec::new(),
+            inputs: self.inputs(members),
             commit: self.core.manifest.commit_seq(),
         };
         self.building.lock().insert(unique);
@@ -309,6 +311,12 @@ impl SealedSet {
         self.lens.append(&mut later.lens);
         self.unreadable.append(&mut later.unreadable);
         self.files.append(&mut later.files);
+    }
+
+    /// What contents `members` were made of.
+    fn inputs(&self, members: &[usize]) -> Vec<Digest> {
+        let contents = members.iter().filter_map(|member| self.contents.get(*member));
+        contents.flat_map(|content| content.inputs.iter().copied()).collect()
     }
 
     /// What the label says of contents `members`.

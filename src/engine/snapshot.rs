@@ -180,7 +180,7 @@ impl Store {
         let referrer = Some((Table::Snapshots.number(), covers.0.to_bytes(), Vec::new()));
         let about = header.to_bytes().to_vec();
         let content = Content { about, in_file: true, ..Content::new(Vec::new(), referrer) };
-        let set = SealedSet::seal_streamed(core, &writer.building, content, |to| {
+        let set = SealedSet::seal_streamed(core, &writer.building, content, |to, _| {
             telling.write(&header, held.as_deref(), to)
         })?;
         // Pages of the rows that it reads stay as long as it does.

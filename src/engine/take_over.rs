@@ -18,7 +18,7 @@ use super::store::Store;
 use super::streams::Streams;
 use super::sweep::{sweep_ended, sweep_of};
 use super::view::expect;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::layout;
 use crate::ids::OwnerId;
 use crate::journal::{self, Tail};
@@ -37,13 +37,36 @@ pub(super) fn recover_shared(core: &Core) -> Result<Recovered> {
     let me = core.check_write("recover")?;
     let mut recovery = Recovery::default();
     let (dead, living) = the_dead(core, me.owner)?;
-    recovery.ended = take_over(core, &dead, &mut recovery)?;
+    recovery.ended = match take_over(core, &dead, &mut recovery) {
+        Err(e) if e.kind() == ErrorKind::Damage => {
+            recovery = Recovery::default();
+            take_over_what_reads(core, &dead, &mut recovery)?
+        }
+        ended => ended?,
+    };
     core.note_untidy(forget_spent(core).map(|_| ()));
     match sweep_ended(core, &living) {
         Ok(swept) => recovery.swept = swept,
         Err(e) => core.note_untidy(Err(e)),
     }
     Ok(Recovered { streams: Streams::default(), adopted: Vec::new(), recovery })
+}
+
+/// P6: the dead one by one. One whose journal does not read stands as it was, with its claims, and health tells
+/// it: what it had is refused to whoever asks for it, and everything else goes on.
+fn take_over_what_reads(
+    core: &Core,
+    dead: &[Dead],
+    recovery: &mut Recovery,
+) -> Result<Vec<OwnerId>> {
+    let mut ended = Vec::new();
+    for one in dead {
+        match take_over(core, std::slice::from_ref(one), recovery) {
+            Err(e) if e.kind() == ErrorKind::Damage => core.condition.warn(e),
+            took => ended.extend(took?),
+        }
+    }
+    Ok(ended)
 }
 
 /// Ends each of `dead`, whose locks the caller holds. Returns those that nobody else had ended.

@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// As [`Store::seal_contents`], of one content that `write` gives piece by piece; what `content`
-    /// has of bytes is not looked at. Memory: a slice.
+    /// has of bytes is not looked at, and what it says of itself is as `write` leaves it. Memory: a slice.
     ///
     /// # Errors
     /// As there, and what `write` returns: its temporary file is gone then.
@@ -72,7 +72,7 @@ impl Store {
     pub(crate) fn seal_written(
         &self,
         content: Content,
-        write: impl FnOnce(OnPiece<'_>) -> Result<()>,
+        write: impl FnOnce(OnPiece<'_>, &mut Content) -> Result<()>,
     ) -> Result<SealedSet> {
         self.core().check_intake("seal")?;
         let building = &self.writer("seal")?.building;

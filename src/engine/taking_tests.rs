@@ -298,8 +298,9 @@ fn p6_what_was_sealed_is_read_back_from_its_place() {
     let contents = [large.clone(), vec![3; 400], vec![4; 10], large.clone()];
     let new = |bytes: &Vec<u8>| Content::new(bytes.clone(), None);
     let mut set = store.seal_contents(contents.iter().map(new).collect()).unwrap();
-    let written = store
-        .seal_written(Content::new(Vec::new(), None), |push| large.chunks(700).try_for_each(push));
+    let written = store.seal_written(Content::new(Vec::new(), None), |push, _| {
+        large.chunks(700).try_for_each(push)
+    });
     set.join(written.unwrap());
     assert_eq!(set.lens(), [9000, 400, 10, 9000, 9000]);
     assert_eq!(set.digests()[4], Digest::of(&large));
@@ -318,7 +319,7 @@ fn p6_what_was_sealed_is_read_back_from_its_place() {
     drop(set);
     assert!(world.meta(&path).unwrap().is_none(), "no row named it");
     // What `write` returns ends it, and leaves nothing.
-    let refused = store.seal_written(Content::new(Vec::new(), None), |push| {
+    let refused = store.seal_written(Content::new(Vec::new(), None), |push, _| {
         push(&[1; 100])?;
         Err(crate::Error::invalid("convert", "here", "no"))
     });

@@ -285,6 +285,13 @@ pub(super) fn scan_all(
             Ok(Some(Refused { key: (owner, n), row: row.clone(), error }))
         };
         let source = Source::Adopted { owner, n };
+        // G14: once; what a living writer puts there later is on its way to the medium.
+        if core.fresh.lock().insert((owner, n)) {
+            match journal::drop_cached(&*core.disk, &path) {
+                Err(e) if is_missing(&e) => {}
+                dropped => dropped?,
+            }
+        }
         let scan =
             journal::scan(&*core.disk, &path, &expect(core, owner, n, row), &mut |_, found| {
                 for record in found {

@@ -46,7 +46,9 @@ pub use append::{Journal, JournalConfig};
 pub use birth::Registrar;
 pub use book::OpenJournal;
 pub(crate) use read_on::{ReadOn, Stopped};
-pub use scan::{Expect, FrameAt, OnFrame, Scan, Tail, read_header, scan, sync_before_trust};
+pub use scan::{
+    Expect, FrameAt, OnFrame, Scan, Tail, drop_cached, read_header, scan, sync_before_trust,
+};
 pub use seats::Seat;
 pub(crate) use ticket::Keeper;
 pub use ticket::{Level, Ticket};

@@ -105,6 +105,20 @@ pub fn sync_before_trust(disk: &dyn Disk, path: &Path) -> Result<()> {
     file.evict().map_err(|e| Error::io("evict", path.display(), e))
 }
 
+/// Drops the cached pages of a journal, for a reader that may not sync it: after a failed sync these may show what
+/// the medium does not hold, and what they showed would be taken back by the next look. What is on its way there
+/// stays.
+///
+/// # Errors
+/// `NotFound`, `Io`.
+pub fn drop_cached(disk: &dyn Disk, path: &Path) -> Result<()> {
+    if !Protection::SyncBeforeTrust.is_on() {
+        return Ok(());
+    }
+    let file = disk.open(path, Access::Read).map_err(|e| unopened(path, e))?;
+    file.evict().map_err(|e| Error::io("evict", path.display(), e))
+}
+
 /// Hands every frame of the file to `on_frame`, in order, up to the first place where none is.
 ///
 /// # Errors

@@ -1,35 +1,17 @@
 //! `sealstone stage convert --parquet`: does a script get what it asks for, and learn what it did not get?
 
-use std::path::Path;
-use std::process::Command;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use sealstone::Store;
-use serde_json::Value;
 
-/// Every message that a command prints.
-#[track_caller]
-fn told(args: &[&str], code: i32) -> Vec<Value> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealstone"));
-    command.env_remove("SEALSTONE_STORE").args(args).arg("--json");
-    let output = command.output().unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
-    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn texts(dir: &Path, names: [&str; 3]) -> [String; 3] {
-    names.map(|name| dir.join(name).to_str().unwrap().to_owned())
-}
+use crate::commands::{Home, told};
 
 /// Does each group become one file with its rows, one that cannot stay as it was and be told with its column,
 /// and is the exit code 3 then?
 #[test]
 fn stg28_stage_convert_writes_parquet_and_tells_what_it_could_not() {
-    let dir = tempfile::tempdir().unwrap();
-    let [store, file, out] = texts(dir.path(), ["s.stone", "in.jsonl", "out"]);
+    let home = Home::new();
+    let [store, file, out] = ["s.stone", "in.jsonl", "out"].map(|name| home.text(name));
     let mut lines: String =
         (0..90).map(|n| format!("{{\"host\":\"h{}\",\"n\":{n}}}\n", n % 3)).collect();
     lines += "{\"host\":\"bad\",\"n\":1}\n{\"host\":\"bad\",\"n\":\"one\"}\n";

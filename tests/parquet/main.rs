@@ -2,6 +2,8 @@
 //! what comes out?
 
 mod cli;
+#[path = "../commands/mod.rs"]
+mod commands;
 mod forms;
 mod support;
 mod weather;

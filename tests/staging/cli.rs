@@ -3,8 +3,8 @@
 #![cfg(feature = "cli")]
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 
 use sealstone::Store;
 use sealstone::staging::{
@@ -12,42 +12,7 @@ use sealstone::staging::{
 };
 use serde_json::Value;
 
-struct Home {
-    dir: tempfile::TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        std::fs::write(self.path(name), content).unwrap();
-        self.text(name)
-    }
-}
-
-fn sealstone() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealstone"));
-    command.env_remove("SEALSTONE_STORE").env_remove("NO_COLOR").stdin(Stdio::null());
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    sealstone().args(args).output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
+use crate::commands::{Home, run, sealstone, text, told};
 
 #[track_caller]
 fn ran(args: &[&str], code: i32) -> String {
@@ -59,12 +24,7 @@ fn ran(args: &[&str], code: i32) -> String {
 /// The last JSON object that a command prints.
 #[track_caller]
 fn json(args: &[&str], code: i32) -> Value {
-    let output = run(&[args, &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
-    let told = String::from_utf8(output.stdout).unwrap();
-    let value: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
-    assert_eq!(value["schema"], 1);
-    value
+    told(args, code).pop().unwrap()
 }
 
 /// `lines` lines of three hosts and two minutes.
@@ -258,7 +218,8 @@ fn lines_without_a_key_are_told() {
         let other = [&["stage", "append", &store, "text", &file][..], dry].concat();
         assert!(ran(&other, 2).contains("give --key site,host,time:minute"));
     }
-    let directory = home.dir.path().to_str().unwrap();
+    let directory = home.text(".");
+    let directory = directory.as_str();
     assert!(ran(&["stage", "append", &store, "x", directory], 1).contains("give - for a pipe"));
     assert!(
         ran(&["stage", "flush", &store, "text", "--before", "29935300"], 2).contains("a number")

@@ -10,7 +10,11 @@ mod bounds;
 mod child;
 #[path = "../children/mod.rs"]
 mod children;
+mod claimed;
 mod cli;
+#[cfg(feature = "cli")]
+#[path = "../commands/mod.rs"]
+mod commands;
 mod converting;
 mod counting;
 mod flush;
@@ -28,6 +32,7 @@ mod reading;
 mod removing;
 mod rows;
 mod salvaged;
+mod salvaged_pieces;
 mod set_aside;
 mod shared;
 mod support;

@@ -6,8 +6,12 @@ use sealstone::manifest::{
     ClaimKind, GroupRow, PartRow, ProducerRow, Reading, ReceiptRow, ResourceKey, StreamRow,
 };
 use sealstone::staging::{Produced, Ready};
+use sealstone::vfs::sim::{Profile, Rng};
 
-use crate::support::{NAME, batch, books_close, each, key, put, put_as, reopen, shape, texts};
+use crate::support::{
+    NAME, batch, books_close, each, key, on, put, put_as, reopen, root, shape, texts,
+};
+use crate::words::{all, convert_well, long};
 
 /// Does a stage that is made again under a name see nothing of the one before: no batch in tail or part,
 /// no group, no producer; and do handles of the old one see nothing of the new?
@@ -97,5 +101,68 @@ fn stg12_a_stage_in_use_is_not_removed() {
         let claim = store.claim(&other, ClaimKind::Group).unwrap();
         store.remove_stage(NAME, "yes").unwrap();
         drop(claim);
+    });
+}
+
+/// Killed or cut at every event of a removal: is the stage there with every row of it, or gone with all that was
+/// its own; does another one keep its rows, and does the next removal end it?
+#[test]
+fn stg25_stg30_a_cut_anywhere_leaves_a_whole_stage_or_none() {
+    each(44, |disk, layout, store, stage| {
+        for n in 0..2 {
+            put(&stage, "a", n, &format!("output {n} {}", long("word", 200)));
+            stage.flush(&Ready::All).unwrap();
+            convert_well(&stage);
+        }
+        put(&stage, "b", 1, &long("part", 200));
+        stage.flush(&Ready::All).unwrap();
+        let group = stage.groups().unwrap()[0].id.unwrap();
+        stage.set_aside(group, "by hand").unwrap();
+        put(&stage, "c", 1, "unsealed");
+        stage.barrier().unwrap();
+        let texts = all(&stage);
+        let beside = store.create_stage("beside", &shape()).unwrap();
+        put(&beside, "a", 1, "stays");
+        beside.flush(&Ready::All).unwrap();
+        disk.restart_log();
+        drop(stage);
+        store.remove_stage(NAME, "a test").unwrap();
+        store.reclaim(Budget::default()).unwrap();
+        let log = disk.events();
+        drop((beside, store));
+        let (mut rng, mut whole, mut gone) = (Rng::new(44), 0, 0);
+        for profile in [Profile::PosixHarshest, Profile::ProcessKill] {
+            let mut cursor = log.cursor(profile);
+            for cut in 0..log.len() {
+                cursor.advance_to(cut);
+                for image in cursor.images(&mut rng, 1) {
+                    let disk = image.disk();
+                    let store = on(&disk, layout).open(root()).unwrap();
+                    let place = format!("cut {cut}, {:?}", cursor.step());
+                    assert_eq!(all(&store.stage("beside").unwrap()), ["stays"], "{place}");
+                    match store.stage(NAME) {
+                        Ok(stage) => {
+                            assert_eq!(all(&stage), texts, "{place}");
+                            drop(stage);
+                            store.remove_stage(NAME, "again").unwrap();
+                            whole += 1;
+                        }
+                        Err(e) => {
+                            assert_eq!(e.kind(), ErrorKind::NotFound, "{place}: {e}");
+                            gone += 1;
+                        }
+                    }
+                    let snapshot = store.snapshot().unwrap();
+                    assert_eq!(snapshot.list::<GroupRow>(.., 9).unwrap().len(), 1, "{place}");
+                    assert_eq!(snapshot.list::<PartRow>(.., 9).unwrap().len(), 1, "{place}");
+                    drop(snapshot);
+                    store.reclaim(Budget::default()).unwrap();
+                    let accounts = store.accounts().unwrap();
+                    let is_clean = accounts.orphan == 0 && accounts.condemned == 0;
+                    assert!(accounts.are_closed() && is_clean, "{place}: {accounts:?}");
+                }
+            }
+        }
+        assert!(whole > 5 && gone > 5, "{whole} {gone}");
     });
 }

@@ -1,7 +1,8 @@
 //! A converter that writes rows as they came: what goes in is what must come out.
 
 use sealstone::staging::{
-    Batch, Converter, GroupView, Input, OutputId, OutputReader, OutputWriter, Stage,
+    Batch, Converter, GroupView, Input, Merger, OutputId, OutputReader, OutputView, OutputWriter,
+    Stage,
 };
 
 use crate::lives::source::ROW_BYTES;
@@ -35,7 +36,7 @@ pub struct RowsAtMost(pub usize);
 
 impl Converter for RowsAtMost {
     fn form(&self) -> &str {
-        RowsAsTheyAre.form()
+        Converter::form(&RowsAsTheyAre)
     }
 
     fn convert(
@@ -48,7 +49,53 @@ impl Converter for RowsAtMost {
     }
 
     fn count_rows(&self, output: &mut OutputReader) -> sealstone::Result<u64> {
-        RowsAsTheyAre.count_rows(output)
+        Converter::count_rows(&RowsAsTheyAre, output)
+    }
+}
+
+impl Merger for RowsAsTheyAre {
+    fn form(&self) -> &str {
+        Converter::form(self)
+    }
+
+    fn merge(
+        &self,
+        inputs: &[(OutputView, OutputReader)],
+        out: &mut OutputWriter<'_>,
+    ) -> sealstone::Result<u64> {
+        for (_, reader) in inputs {
+            std::io::copy(&mut reader.clone(), out)
+                .map_err(|e| sealstone::Error::io("merge", "output", e))?;
+        }
+        Ok(inputs.iter().map(|(view, _)| view.rows).sum())
+    }
+
+    fn count_rows(&self, output: &mut OutputReader) -> sealstone::Result<u64> {
+        Converter::count_rows(self, output)
+    }
+}
+
+/// One that takes nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusing;
+
+impl Converter for Refusing {
+    fn form(&self) -> &str {
+        Converter::form(&RowsAsTheyAre)
+    }
+
+    fn convert(
+        &self,
+        _group: &GroupView,
+        _input: &mut Input<'_>,
+        _out: &mut OutputWriter<'_>,
+    ) -> sealstone::Result<u64> {
+        let cause = "the test says so";
+        Err(sealstone::Error::new(sealstone::ErrorKind::Input, "convert", "rows", cause))
+    }
+
+    fn count_rows(&self, output: &mut OutputReader) -> sealstone::Result<u64> {
+        Converter::count_rows(&RowsAsTheyAre, output)
     }
 }
 

@@ -15,12 +15,12 @@ use crate::words::{
 };
 
 /// Refuses batches that begin with a word; reads everything twice where it is told to.
-struct Refusing {
+pub struct Refusing {
     word: &'static str,
     is_twice: bool,
 }
 
-const ONCE: Refusing = Refusing { word: "bad", is_twice: false };
+pub const ONCE: Refusing = Refusing { word: "bad", is_twice: false };
 
 impl Converter for Refusing {
     fn form(&self) -> &str {

@@ -217,8 +217,43 @@ fn stg12_stg14_a_dead_owner_whose_journal_does_not_read_stops_nobody() {
     durable(&second, "more");
     assert_eq!(second.flush(&Ready::All).unwrap().batches, 1);
     assert_eq!(intakes(&other), 2, "what does not read stays");
+    // And does a new process open the store, the stage, and go on?
+    let third = shared(&world.process(3));
+    assert!(third.health().warnings.iter().any(|e| e.kind() == ErrorKind::Damage));
+    let stage = third.stage(NAME).unwrap();
+    durable(&stage, "third");
+    assert_eq!(stage.flush(&Ready::All).unwrap().batches, 1);
+    let view = stage.view();
+    assert!(view.is_err() || view.unwrap().rows() > 0);
+    drop(stage);
+    third.close().unwrap();
     drop(second);
     assert_eq!(other.remove_stage(NAME, "no").unwrap_err().kind(), ErrorKind::Damage);
+}
+
+/// Is a producer that sends nothing any more let go of, once all that it sent is sealed, so that another process
+/// can append for it without a word of the first; and is one that goes on kept?
+#[test]
+fn stg31_an_idle_producer_is_let_go_of() {
+    let (_world, [(_, one, first), (_, _other, second)]) = two(70);
+    for producer in ["idle", "busy", "unsealed"] {
+        assert!(!send(&first, producer, 1).unwrap());
+    }
+    first.seal().unwrap();
+    assert_eq!(send(&second, "idle", 2).unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(!send(&first, "busy", 2).unwrap());
+    first.seal().unwrap();
+    assert!(!send(&first, "busy", 3).unwrap());
+    assert_eq!(send(&second, "busy", 4).unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(!send(&second, "idle", 2).unwrap());
+    assert!(send(&second, "idle", 1).unwrap(), "it is known what the first took");
+    assert_eq!(send(&first, "idle", 3).unwrap_err().kind(), ErrorKind::Conflict);
+    second.barrier().unwrap();
+    first.barrier().unwrap();
+    let of = |name: &str| {
+        one.claims(99).unwrap().iter().filter(|c| c.resource.to_string().ends_with(name)).count()
+    };
+    assert_eq!((of("idle"), of("busy"), of("unsealed")), (1, 1, 0));
 }
 
 /// Mutant: a producer has any number of processes. A number of it must be taken twice.

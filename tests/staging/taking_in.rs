@@ -2,18 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use sealstone::engine::{Budget, Health};
+use sealstone::engine::{Budget, Health, Store};
 use sealstone::ids::GroupId;
 use sealstone::manifest::GroupRow;
-use sealstone::staging::{Batch, Key, KeyPart, KeyShape, Level, Produced, Ready, Stage};
+use sealstone::staging::{
+    Batch, ConvertOptions, GroupView, Key, KeyPart, KeyShape, Level, PlanOptions, Produced, Ready,
+    Stage,
+};
 use sealstone::vfs::sim::{Event, Fault, FaultKind};
 use sealstone::vfs::{Operation, Step};
 use sealstone::{ErrorKind, Limits};
 
 use crate::support::{
-    At, LAYOUTS, NAME, batch, batches, books_close, each, groups, key, on, put, put_as, reopen,
-    root, shape, sim, small, texts, with,
+    At, LAYOUTS, NAME, batch, batches, books_close, detached, each, groups, key, on, parts, put,
+    put_as, reopen, root, shape, sim, small, texts, with,
 };
+use crate::words::Words;
 
 /// Is each batch in the tail before it is sealed, in a part after, and there when the store is opened
 /// again; and do the lists count it once at each of these instants?
@@ -225,6 +229,58 @@ fn stg2_no_bytes_are_written_twice() {
     }
     assert!(placed.len() > 3 && names.len() > placed.len());
     assert_eq!(texts(&store).len(), 13);
+}
+
+/// And in a store that is one file: is no other file made, is that one never emptied, and do the parts of a
+/// detached group keep their bytes, whatever is sealed, converted and reclaimed beside them?
+#[test]
+fn stg2_in_one_file_no_part_is_written_twice() {
+    let disk = sim(6);
+    let layout = LAYOUTS[1];
+    let store = on(&disk, layout).create(root()).unwrap();
+    let stage = store.create_stage(NAME, &shape()).unwrap();
+    put(&stage, "a", 1, &format!("detached {}", "x".repeat(300)));
+    put(&stage, "a", 1, &format!("large {}", "y".repeat(3000)));
+    stage.flush(&Ready::All).unwrap();
+    let kept = |store: &Store| {
+        let (group, row) = detached(store).into_iter().next().unwrap();
+        (row, parts(store, &store.snapshot().unwrap(), group))
+    };
+    let before = kept(&store);
+    disk.restart_log();
+    for round in 0..6 {
+        put(&stage, "a", 1, &format!("late {round} {}", "z".repeat(3000)));
+        stage.seal().unwrap();
+        if round % 2 == 0 {
+            stage.flush(&Ready::All).unwrap();
+            let keys = [key("a", 1)];
+            let plan = PlanOptions {
+                keys: Some(&keys),
+                ready: Ready::Rule(&is_late),
+                ..PlanOptions::default()
+            };
+            let plan = stage.plan(&plan).unwrap();
+            plan.convert(&Words::plain(), &ConvertOptions::default()).unwrap();
+            store.reclaim(Budget::default()).unwrap();
+        }
+    }
+    drop((store, stage));
+    let (store, stage) = reopen(&disk, layout);
+    put(&stage, "a", 1, "again");
+    stage.flush(&Ready::All).unwrap();
+    assert_eq!(kept(&store), before);
+    for event in disk.events().events() {
+        match event {
+            Event::Create { at, .. } => panic!("{at:?} was made"),
+            Event::Rename { to, .. } => panic!("{to:?} was given"),
+            Event::SetLen { len, .. } => assert!(*len > 0, "a file was emptied"),
+            _ => {}
+        }
+    }
+}
+
+fn is_late(group: &GroupView) -> bool {
+    group.id != Some(GroupId(1))
 }
 
 /// Are the handles those of many threads, and do threads that append, seal and list lose nothing?

@@ -11,7 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::merged::Merged;
 use super::objects::Objects;
+use super::pieces::{Piece, Rest, Span, is_covered, rest};
+use super::producers::Mark;
 use super::report::Unconfirmed;
 use super::tails::Tails;
 use super::target::{Target, decoded};
@@ -22,54 +25,38 @@ use crate::ids::{
 };
 use crate::journal::Payload;
 use crate::manifest::{
-    GroupRow, GroupState, OutputRow, PartRow, ProducerKey, StageRow, StreamRow, Table, from_value,
+    GroupRow, GroupState, OutputRow, PartRow, QuarantineRow, StageRow, StreamRow, Table, from_value,
 };
 use crate::sealed::Referrer;
-
-/// Sequences of a producer that its row remembers, at most.
-const RECENT_MAX: usize = 256;
 
 /// No record of a stream has a higher number.
 const SEQUENCE_MAX: u64 = 1 << 59;
 
-/// Records of a stream that have one key: what a part is known by before its row is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
-    intake: StreamId,
-    first: Sequence,
-    upto: Sequence,
-    key: Vec<u8>,
-}
-
 /// A part that the snapshot does not know.
 pub(super) struct NewPart {
-    object: ObjectId,
-    stage: StageId,
-    span: Span,
-    sequences: Vec<u64>,
-    rows: u64,
+    pub(super) object: ObjectId,
+    pub(super) stage: StageId,
+    pub(super) span: Span,
+    pub(super) sequences: Vec<u64>,
+    /// Batches at its beginning that an output has.
+    skip: u64,
+    pub(super) rows: u64,
     len: u64,
     first_at: Option<i64>,
     last_at: Option<i64>,
-    payloads: Vec<Digest>,
-    marks: Vec<Mark>,
-}
-
-/// What a batch says of its producer.
-struct Mark {
-    name: String,
-    sequence: u64,
-    position: Vec<u8>,
-    fingerprint: [u8; 16],
-    rows: u64,
+    pub(super) payloads: Vec<Digest>,
+    pub(super) marks: Vec<Mark>,
 }
 
 /// An output that the snapshot does not know.
 pub(super) struct NewOutput {
-    object: ObjectId,
-    stage: StageId,
-    row: OutputRow,
+    pub(super) object: ObjectId,
+    pub(super) stage: StageId,
+    pub(super) row: OutputRow,
+    /// What of each part it holds.
     parts: Vec<((GroupId, PartId), PartRow)>,
+    /// What it was made of, by digest.
+    pub(super) inputs: Vec<Digest>,
     commit: CommitSeq,
 }
 
@@ -77,6 +64,8 @@ pub(super) struct NewOutput {
 #[derive(Default)]
 pub(super) struct NewStaged {
     parts: Vec<NewPart>,
+    /// Parts of batches that a converter refused.
+    refused: Vec<(NewPart, QuarantineRow)>,
     outputs: Vec<NewOutput>,
 }
 
@@ -114,6 +103,7 @@ impl NewPart {
             stage: header.stage,
             span: Span { intake, first, upto, key: key.to_vec() },
             sequences: frames.iter().map(|frame| frame.sequence.0).collect(),
+            skip: 0,
             rows: frames.iter().fold(0, |sum, frame| sum.saturating_add(frame.head.rows)),
             len: frames.iter().fold(0, |sum, frame| sum.saturating_add(frame.len())),
             first_at: frames.iter().filter_map(|frame| frame.head.at).min(),
@@ -124,10 +114,30 @@ impl NewPart {
     }
 }
 
+impl NewPart {
+    /// Its row, but for what it names by digest.
+    pub(super) fn row(&self) -> PartRow {
+        PartRow {
+            object: self.object,
+            payloads: Vec::new(),
+            rows: self.rows,
+            batches: (self.sequences.len() as u64).saturating_sub(self.skip),
+            skip: self.skip,
+            len: self.len,
+            intake: self.span.intake,
+            first: self.span.first,
+            upto: self.span.upto,
+        }
+    }
+}
+
 impl NewStaged {
-    /// Takes note of a part's content.
-    pub(super) fn part(&mut self, part: NewPart) {
-        self.parts.push(part);
+    /// Takes note of a part's content; `aside` is what its label says where its batches were refused.
+    pub(super) fn part(&mut self, part: NewPart, aside: Option<QuarantineRow>) {
+        match aside {
+            None => self.parts.push(part),
+            Some(row) => self.refused.push((part, row)),
+        }
     }
 
     /// Takes note of an output that a label tells of, with the parts that it was made of.
@@ -135,7 +145,7 @@ impl NewStaged {
         &mut self,
         object: ObjectId,
         told: &Referrer,
-        all: &[Referrer],
+        (all, inputs): (&[Referrer], &[Digest]),
         commit: CommitSeq,
     ) {
         if Table::from_number(told.table) != Some(Table::Outputs) {
@@ -144,13 +154,14 @@ impl NewStaged {
         let stage = told.key.first_chunk::<8>().map(|stage| StageId(u64::from_be_bytes(*stage)));
         if let (Some(stage), Ok(row)) = (stage, from_value::<OutputRow>(&told.key, &told.value)) {
             let parts = all.iter().filter_map(decoded::<PartRow>).collect();
-            self.outputs.push(NewOutput { object, stage, row, parts, commit });
+            let inputs = inputs.to_vec();
+            self.outputs.push(NewOutput { object, stage, row, parts, inputs, commit });
         }
     }
 }
 
 /// The batches that outputs hold although their parts are gone.
-type Published = Vec<Span>;
+type Published = Vec<Piece>;
 
 impl Target<'_> {
     /// A stage that is newer than the snapshot.
@@ -170,68 +181,168 @@ impl Target<'_> {
 
     /// Everything of stages, before the streams: what they are taken from is no stream of its own.
     pub(super) fn take_stages(&mut self, tails: &mut Tails) {
-        let NewStaged { parts, outputs } = std::mem::take(&mut self.staged);
+        let NewStaged { parts, refused, outputs } = std::mem::take(&mut self.staged);
         let mut parts = parts;
+        let merged: BTreeSet<StageId> = (outputs.iter())
+            .filter(|output| !output.row.merged.is_empty())
+            .map(|output| output.stage)
+            .collect();
         let published = self.take_outputs(outputs, &mut parts);
         self.drop_lost();
-        let taken = self.take_parts(parts);
+        let mut taken = self.take_parts(parts);
+        self.take_refused(refused, &published, &mut taken);
+        let stages: BTreeSet<StageId> = self.rows.stages.values().map(|row| row.stage).collect();
+        self.rows.producers.retain(|key, _| stages.contains(&key.stage));
         for row in self.rows.stages.clone().into_values() {
             for intake in row.intakes {
                 let own = taken.get(&intake).cloned().unwrap_or_default();
-                self.take_intake(intake, &own, &published, tails);
+                self.take_intake(intake, &own, &published, tails, merged.contains(&row.stage));
             }
         }
         self.count_groups();
     }
 
-    fn is_stage(&self, stage: StageId) -> bool {
+    pub(super) fn is_stage(&self, stage: StageId) -> bool {
         self.rows.stages.values().any(|row| row.stage == stage)
     }
 
+    /// The outputs without which something would be missing; what of parts they hold is taken from these.
     fn take_outputs(&mut self, mut outputs: Vec<NewOutput>, new: &mut Vec<NewPart>) -> Published {
         // Of two tries at the same parts the later one may have been published; what a later output was
         // merged from is in that one.
         outputs.sort_by_key(|output| std::cmp::Reverse((output.commit, output.object)));
+        let upto = self.rows.counters.output;
         let mut published = Published::new();
-        let mut merged: BTreeSet<GroupId> = BTreeSet::new();
+        let mut merged = Merged::default();
         for output in outputs {
-            let spans: Vec<Span> =
-                output.parts.iter().map(|(_, row)| span(row, &output.row)).collect();
-            let is_made = spans.iter().any(|span| published.contains(span));
-            if is_made || !self.is_stage(output.stage) || !self.has_lost(&output, &spans, new) {
+            let pieces: Vec<Piece> =
+                output.parts.iter().map(|(_, row)| Piece::of(row, &output.row.key)).collect();
+            if merged.is_in_another(&output, &self.objects) {
+                merged.absorb(&output, upto);
+                self.drop_merged(&output, upto);
+                published.extend(pieces);
                 continue;
             }
-            for (key, _) in &output.parts {
-                self.rows.parts.remove(key);
+            if merged.has_any(&output) || !self.has_lost(&output, &pieces, new, &published, upto) {
+                continue;
             }
-            for merged in &output.row.merged {
-                self.rows.outputs.remove(&(output.stage, *merged));
-            }
-            new.retain(|part| !spans.contains(&part.span));
-            published.extend(spans);
-            let groups = &output.row.groups;
-            if groups.is_empty() || !groups.iter().all(|group| merged.contains(group)) {
-                if !output.row.merged.is_empty() {
-                    merged.extend(groups);
+            if !self.is_stage(output.stage) {
+                if output.stage > self.rows.counters.stage {
+                    self.lose_output(&output, "no label tells of its stage");
                 }
-                self.publish(output);
+                continue;
             }
+            if pieces.iter().any(|piece| published.iter().any(|other| piece.meets(other))) {
+                if !pieces.iter().all(|piece| is_covered(piece, &published)) {
+                    self.lose_output(&output, "another output has some of its rows as well");
+                }
+                continue;
+            }
+            merged.absorb(&output, upto);
+            self.drop_merged(&output, upto);
+            published.extend(pieces);
+            self.publish(output);
         }
+        self.take_away(&published, new);
         published
     }
 
-    /// Whether some of what an output was made of is not there: then it is the only one that has it.
-    fn has_lost(&self, output: &NewOutput, spans: &[Span], new: &[NewPart]) -> bool {
+    fn lose_output(&mut self, output: &NewOutput, why: &str) {
+        let what = format!("an output of stage {}, {} rows", output.stage, output.row.rows);
+        let batches = output.parts.iter().fold(0u64, |sum, (_, p)| sum.saturating_add(p.batches));
+        self.salvaged.lose(what, batches, why);
+    }
+
+    /// Outputs of the snapshot that are in `output`: numbers above `upto` are given anew.
+    fn drop_merged(&mut self, output: &NewOutput, upto: OutputId) {
+        for merged in output.row.merged.iter().filter(|merged| **merged <= upto) {
+            self.rows.outputs.remove(&(output.stage, *merged));
+        }
+    }
+
+    /// Takes what outputs hold from the parts.
+    fn take_away(&mut self, published: &[Piece], new: &mut Vec<NewPart>) {
+        let (keys, salvaged) = (self.keys(), &mut self.salvaged);
+        let mut lose = |row: &PartRow| {
+            let what = format!("a part of stream {}, up to {} rows", row.intake, row.rows);
+            salvaged.lose(
+                what,
+                row.batches,
+                "an output has batches behind them, and they stay out",
+            );
+        };
+        self.rows.parts.retain(|(group, _), row| {
+            let key = keys.get(group).map_or(&[][..], |key| key);
+            match rest(row, key, published) {
+                Rest::All => true,
+                Rest::Nothing => false,
+                Rest::Behind(left) => {
+                    *row = left;
+                    true
+                }
+                Rest::Between => {
+                    lose(row);
+                    false
+                }
+            }
+        });
+        new.retain_mut(|part| {
+            let row = part.row();
+            match rest(&row, &part.span.key, published) {
+                Rest::All => true,
+                Rest::Nothing => false,
+                Rest::Behind(left) => {
+                    (part.skip, part.rows, part.len) = (left.skip, left.rows, left.len);
+                    true
+                }
+                Rest::Between => {
+                    lose(&row);
+                    false
+                }
+            }
+        });
+    }
+
+    /// The key of each group.
+    pub(super) fn keys(&self) -> BTreeMap<GroupId, Vec<u8>> {
+        self.rows.groups.iter().map(|((_, group), row)| (*group, row.key.clone())).collect()
+    }
+
+    /// Whether some of what an output was made of is not there, or in another output by now: then it is
+    /// the only one that has it.
+    fn has_lost(
+        &self,
+        output: &NewOutput,
+        pieces: &[Piece],
+        new: &[NewPart],
+        published: &[Piece],
+        upto: OutputId,
+    ) -> bool {
         let objects = &self.objects.rows;
-        let is_part = |(key, row): (&(GroupId, PartId), &Span)| match self.rows.parts.get(key) {
-            Some(part) => objects.contains_key(&part.object),
-            None => new.iter().any(|part| part.span == *row),
+        // A part that was tried again has another number, and is the same records.
+        let is_same = |row: &PartRow, span: &Span| {
+            (row.intake, row.first, row.upto) == (span.intake, span.first, span.upto)
+        };
+        let is_part = |(key, piece): (&(GroupId, PartId), &Piece)| {
+            let span = &piece.span;
+            let known = self.rows.parts.get(key).or_else(|| {
+                let mut groups = self.rows.groups.iter().filter(|(_, row)| row.key == span.key);
+                groups.find_map(|((_, group), _)| {
+                    let own = (*group, PartId(0))..=(*group, PartId(u64::MAX));
+                    self.rows.parts.range(own).map(|(_, row)| row).find(|row| is_same(row, span))
+                })
+            });
+            let is_there = match known {
+                Some(part) => part.skip <= piece.from && objects.contains_key(&part.object),
+                None => new.iter().any(|part| part.span == *span),
+            };
+            is_there && !published.iter().any(|other| other.span == *span)
         };
         let is_output = |merged: &OutputId| {
             let row = self.rows.outputs.get(&(output.stage, *merged));
-            row.is_some_and(|row| objects.contains_key(&row.object))
+            *merged <= upto && row.is_some_and(|row| objects.contains_key(&row.object))
         };
-        let parts = output.parts.iter().map(|(key, _)| key).zip(spans);
+        let parts = output.parts.iter().map(|(key, _)| key).zip(pieces);
         let is_known = !output.parts.is_empty() || !output.row.merged.is_empty();
         !is_known || !parts.into_iter().all(is_part) || !output.row.merged.iter().all(is_output)
     }
@@ -336,33 +447,11 @@ impl Target<'_> {
         counters.part.0 = counters.part.0.saturating_add(1);
         let by_digest = &self.objects.by_digest;
         let payloads = part.payloads.iter().filter_map(|p| by_digest.get(p).copied()).collect();
-        let row = PartRow {
-            object: part.object,
-            payloads,
-            rows: part.rows,
-            batches: part.sequences.len() as u64,
-            skip: 0,
-            len: part.len,
-            intake: part.span.intake,
-            first: part.span.first,
-            upto: part.span.upto,
-        };
+        let row = PartRow { payloads, ..part.row() };
         self.rows.parts.insert((group, counters.part), row);
         let rows = part.rows;
         self.salvaged.unconfirmed.push(Unconfirmed::Part { stage, group, rows });
         part.marks.into_iter().for_each(|mark| self.take_mark(stage, mark));
-    }
-
-    fn take_mark(&mut self, stage: StageId, mark: Mark) {
-        let row = self.rows.producers.entry(ProducerKey { stage, name: mark.name }).or_default();
-        row.batches = row.batches.saturating_add(1);
-        row.rows = row.rows.saturating_add(mark.rows);
-        if row.last.is_none_or(|last| last < mark.sequence) {
-            (row.last, row.position) = (Some(mark.sequence), mark.position);
-            row.recent.push((mark.sequence, mark.fingerprint));
-            let over = row.recent.len().saturating_sub(RECENT_MAX);
-            row.recent.drain(..over);
-        }
     }
 
     /// The unsealed batches of an intake: those that are in no part and in no output. Their numbers mean
@@ -371,8 +460,9 @@ impl Target<'_> {
         &mut self,
         intake: StreamId,
         taken: &BTreeSet<u64>,
-        published: &[Span],
+        published: &[Piece],
         tails: &mut Tails,
+        is_merged: bool,
     ) {
         let row = match self.rows.streams.get(&intake) {
             Some(row) => row.clone(),
@@ -386,20 +476,20 @@ impl Target<'_> {
             }
         }
         let mut records = self.readable(intake, records);
-        let covers = |at: u64| {
-            let is = move |span: &&Span| (span.first.0..span.upto.0).contains(&at);
-            published.iter().filter(move |span| span.intake == intake).filter(is)
-        };
         let known: BTreeSet<u64> = records.keys().chain(taken).copied().collect();
-        let gone = gaps(from, &known, published.iter().filter(|span| span.intake == intake));
-        if gone > 0 {
-            let what = format!("{gone} batches of stream {intake}, {:?}", row.name);
-            self.salvaged.lose(what, gone, "nothing that holds them reads");
-        }
+        let gone = gaps(from, &known, spans_of(published, intake));
+        self.tell_gone(gone, intake, &row, is_merged);
+        // The batches of a part are the records of its key, in their order.
+        let mut places: BTreeMap<Span, u64> = BTreeMap::new();
         records.retain(|at, payload| {
             let Payload::Inline(bytes) = payload else { return false };
             let key = decode_head(bytes).map(|(head, _)| head.key).unwrap_or_default();
-            !covers(*at).any(|span| span.key == key)
+            let is_its = |span: &&Span| (span.first.0..span.upto.0).contains(at) && span.key == key;
+            let Some(span) = spans_of(published, intake).find(is_its) else { return true };
+            let place = places.entry(span.clone()).or_default();
+            *place += 1;
+            let is_in = |piece: &Piece| piece.from < *place && *place <= piece.upto;
+            !published.iter().any(|piece| piece.span == *span && is_in(piece))
         });
         let base = taken.last().map_or(from, |last| last.saturating_add(1).max(from));
         let upto = self.rows.parts.values().filter(|part| part.intake == intake);
@@ -415,6 +505,21 @@ impl Target<'_> {
         self.rows.streams.insert(intake, row);
         self.intakes.insert(intake);
         self.tails.push((intake, records.into_values().collect()));
+    }
+
+    /// Batches that no part, no journal and no label tells of. What a merged output was made of may be gone,
+    /// labels and all, and its own tells nothing of parts.
+    fn tell_gone(&mut self, gone: u64, intake: StreamId, row: &StreamRow, is_merged: bool) {
+        let what = format!("{gone} batches of stream {intake}, {:?}", row.name);
+        match (gone, is_merged) {
+            (0, _) => {}
+            (_, true) => {
+                let note =
+                    format!("{what}: no part, journal or label has them, a merged output may");
+                self.salvaged.notes.push(note);
+            }
+            (_, false) => self.salvaged.lose(what, gone, "nothing that holds them reads"),
+        }
     }
 
     /// Groups are the sum of the parts that are there.
@@ -451,9 +556,8 @@ fn gaps<'s>(from: u64, known: &BTreeSet<u64>, published: impl Iterator<Item = &'
     gone
 }
 
-fn span(row: &PartRow, of: &OutputRow) -> Span {
-    let (intake, first, upto) = (row.intake, row.first, row.upto);
-    Span { intake, first, upto, key: of.key.clone() }
+fn spans_of(published: &[Piece], intake: StreamId) -> impl Iterator<Item = &Span> {
+    published.iter().map(|piece| &piece.span).filter(move |span| span.intake == intake)
 }
 
 fn why(objects: &Objects, object: ObjectId) -> String {

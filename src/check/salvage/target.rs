@@ -15,7 +15,9 @@ use crate::format::snapshot::SnapshotHeader;
 use crate::format::staged::PART_BYTES_MAX;
 use crate::ids::{Generation, ObjectId, Ordinal, Sequence, StreamId};
 use crate::journal::Payload;
-use crate::manifest::{ChunkRow, Cut, Key, RecordingRow, Row, StreamRow, Table, from_value};
+use crate::manifest::{
+    ChunkRow, Cut, Key, ProducerRow, QuarantineRow, RecordingRow, Row, StreamRow, Table, from_value,
+};
 use crate::sealed::{Described, Referrer};
 
 /// A chunk that a label tells of and the snapshot does not.
@@ -86,7 +88,9 @@ impl<'s> Target<'s> {
                 let object = self.take_extent(file, described, &of_it, tails)?;
                 let commit = sealed.label.as_ref().map(|label| label.commit).unwrap_or_default();
                 if let Some(object) = object {
-                    of_it.iter().for_each(|r| self.staged.output(object, r, referrers, commit));
+                    let inputs = sealed.label.as_ref().map_or(&[][..], |label| &label.inputs);
+                    let told = (referrers, inputs);
+                    of_it.iter().for_each(|r| self.staged.output(object, r, told, commit));
                 }
             }
         }
@@ -132,7 +136,8 @@ impl<'s> Target<'s> {
                     && let Ok(bytes) = self.copier.source.bytes(at)
                     && let Some(part) = NewPart::read(self.next_object, &bytes)
                 {
-                    self.staged.part(part);
+                    let aside = referrers.iter().find_map(|row| decoded::<QuarantineRow>(row));
+                    self.staged.part(part, aside.map(|(_, row)| row));
                 }
                 self.next_object
             }
@@ -158,6 +163,9 @@ impl<'s> Target<'s> {
     fn take_context(&mut self, referrer: &Referrer) {
         self.take_stage_row(referrer);
         self.files.take(referrer);
+        if let Some((producer, row)) = decoded::<ProducerRow>(referrer) {
+            self.take_producer_row(producer, row);
+        }
         if let Some((stream, row)) = decoded::<StreamRow>(referrer)
             && stream > self.rows.counters.stream
         {

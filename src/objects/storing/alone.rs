@@ -31,7 +31,7 @@ impl Preparation {
         } else {
             window
         };
-        let mut set = self.store.seal_written(content, |push| {
+        let mut set = self.store.seal_written(content, |push, _| {
             let mut filled = filled;
             loop {
                 push(window.get(..filled).unwrap_or_default())?;

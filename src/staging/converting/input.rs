@@ -7,7 +7,7 @@
 //!                                                                   publishes the rest
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -44,6 +44,11 @@ impl Used {
         self.waiting = self.waiting.saturating_sub(1);
         self.rows = self.rows.saturating_add(rows);
         self.len = self.len.saturating_add(len);
+    }
+
+    /// Of its rows those that were not refused.
+    pub(super) fn rows_in_output(&self) -> u64 {
+        self.refused.iter().fold(self.rows, |rows, one| rows.saturating_sub(one.rows))
     }
 
     /// Whether no output has anything of it: all that was taken was refused.
@@ -103,6 +108,8 @@ pub struct Input<'a> {
     /// The batch that was given last, as it would be refused; and why others were.
     last: Option<Refused>,
     refused: BTreeMap<(PartId, Sequence), String>,
+    /// Whose batches these are.
+    producers: BTreeSet<String>,
     has_failed: &'a AtomicBool,
     meter: &'a Meter<'a>,
     error: Option<Error>,
@@ -128,6 +135,7 @@ impl<'a> Input<'a> {
             rows: 0,
             last: None,
             refused: BTreeMap::new(),
+            producers: BTreeSet::new(),
             has_failed,
             meter,
             error: None,
@@ -183,6 +191,11 @@ impl<'a> Input<'a> {
         self.try_for_each(|batch| batch.map(drop))
     }
 
+    /// What was used so far.
+    pub(super) fn used(&self) -> (&[Used], &BTreeSet<String>) {
+        (&self.used, &self.producers)
+    }
+
     /// Ends it: what was used, and the rows of that. An error that the converter passed over is told here.
     pub(super) fn finish(self) -> Result<(Vec<Used>, u64)> {
         match self.error {
@@ -197,7 +210,8 @@ impl<'a> Input<'a> {
             // STG29: a worker stops before its next batch.
             check_group(self.has_failed)?;
             self.meter.tell()?;
-            let Some(batch) = self.next_batch()? else { return Ok(None) };
+            let Some(mut batch) = self.next_batch()? else { return Ok(None) };
+            self.producers.extend(batch.producer.take());
             let (sequence, rows, len) = (batch.sequence, batch.rows, batch.len);
             let Some(used) = self.used.last_mut() else { return Ok(None) };
             if let Some(why) = self.refused.get(&(used.part, sequence)) {

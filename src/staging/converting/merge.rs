@@ -17,15 +17,18 @@ use super::input::Meter;
 use super::options::MergeOptions;
 use super::output_reader::OutputReader;
 use super::outputs::{OutputView, is_outside, outputs_of};
-use super::write::{Counts, Found, Written, row_text, stage_text, validate, write};
+use super::write::{Counts, Found, Written, producer_text, row_text, stage_text, validate, write};
 use crate::engine::{Claim, Content};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{GroupId, ObjectId, OutputId};
-use crate::manifest::{OutputRow, Reading, ResourceKey, Write};
+use crate::manifest::{OutputRow, ProducerKey, ProducerRow, Reading, ResourceKey, Write};
 use crate::protection::Protection;
 use crate::staging::Stage;
 use crate::staging::handing_off::forget_handoffs;
 use crate::vfs::Step;
+
+/// Of so many producers the label of a merged output says how far they got.
+const PRODUCERS_MAX: usize = 128;
 
 /// What became of outputs that were to be merged.
 #[derive(Debug, Clone)]
@@ -152,13 +155,21 @@ impl Stage {
             let view = OutputView::of(&snapshot, self.key_shape(), *id, row)?;
             inputs.push((view, self.read_output(*id)?));
         }
+        let mut context = vec![stage_text(self)?];
+        let from = ProducerKey { stage: self.id(), name: String::new() };
+        for (key, row) in snapshot.list::<ProducerRow>(from.., PRODUCERS_MAX)? {
+            if key.stage == self.id() {
+                context.push(producer_text(&key, &row)?);
+            }
+        }
         drop(snapshot);
         let given = inputs.iter().fold(0u64, |rows, (view, _)| rows.saturating_add(view.rows));
         let row = merged_row(set, given, merger.form(), self.store.wall_nanos());
         let mut content = Content::new(Vec::new(), Some(row_text(self, &row)?));
-        content.context = [stage_text(self)?].into();
+        content.context = context.into();
+        content.inputs = inputs.iter().map(|(view, _)| view.digest).collect();
         let (has_failed, mut said) = (AtomicBool::new(false), 0);
-        let sealed = write(self, content, options.output_bytes_max, &has_failed, |out| {
+        let sealed = write(self, content, options.output_bytes_max, &has_failed, |out, _| {
             said = merger.merge(&inputs, out)?;
             Ok(true)
         })?;

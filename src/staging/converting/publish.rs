@@ -17,7 +17,7 @@ use super::left::Left;
 use super::plan::Planned;
 use super::quarantine::{Aside, Quarantined};
 use super::refused::{RefusedPart, refused_of};
-use super::write::{Slice, With, Written};
+use super::write::{Slice, With, Written, stage_text};
 use crate::engine::{Claim, Content, SealedSet};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::ObjectId;
@@ -66,7 +66,7 @@ pub(super) fn publish_group(
     claim: Claim,
     slices: Vec<Slice>,
 ) -> std::result::Result<Made, (Error, Claim)> {
-    match prepare(with, slices).and_then(|(mut set, publication)| {
+    match prepare(with, group, slices).and_then(|(mut set, publication)| {
         if publication.is_nothing() {
             return Ok(None);
         }
@@ -86,7 +86,11 @@ pub(super) fn publish_group(
 }
 
 /// One set of everything that the transaction will name, durable.
-fn prepare(with: &With<'_>, slices: Vec<Slice>) -> Result<(SealedSet, Publication)> {
+fn prepare(
+    with: &With<'_>,
+    group: &Planned,
+    slices: Vec<Slice>,
+) -> Result<(SealedSet, Publication)> {
     let mut publication = Publication::default();
     let (mut whole, mut refused): (Option<SealedSet>, _) = (None, Vec::new());
     for slice in slices {
@@ -107,8 +111,10 @@ fn prepare(with: &With<'_>, slices: Vec<Slice>) -> Result<(SealedSet, Publicatio
                 used.refused.clear();
             }
             if let Some((part, bytes)) = refused_of(with.stage, &used)? {
+                let mut content = Content::new(bytes, Some(part.text(with.stage, group)?));
+                content.context = [stage_text(with.stage)?].into();
+                refused.push(content);
                 publication.refused.push(part);
-                refused.push(Content::new(bytes, None));
             }
             match used.fault.take_if(|_| used.waiting == 0) {
                 Some(fault) => publication.aside.push(Aside::new(used, fault)),

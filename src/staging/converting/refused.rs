@@ -13,12 +13,15 @@ use super::input::Used;
 use super::plan::Planned;
 use super::quarantine::put_aside;
 use crate::digest::Digest;
+use crate::engine::RowText;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::staged::{
     Content as Body, PartBuilder, PartEnd, PartFrame, encode_batch, scan_part,
 };
 use crate::ids::{ObjectId, QuarantineId, Sequence};
-use crate::manifest::{ObjectRow, PartRow, QuarantineRow, Reading, Write};
+use crate::manifest::{
+    Key as _, ObjectRow, PartRow, QuarantineRow, Reading, Table, Write, to_value,
+};
 use crate::staging::Stage;
 use crate::staging::describing::shortened;
 
@@ -53,7 +56,11 @@ pub(super) fn refused_of(stage: &Stage, used: &Used) -> Result<Option<(RefusedPa
     };
     let scan = scan_part(&bytes);
     let is_whole = !matches!(scan.end, PartEnd::Damaged { .. });
-    let mut builder = PartBuilder::new(stage.id(), row.intake, row.first, row.upto);
+    // Of records of its own: salvage knows a part by these.
+    let (from, last) = (wanted.first().copied(), wanted.last().copied());
+    let (Some(from), Some(last)) = (from, last) else { return Ok(None) };
+    let upto = Sequence(last.0.saturating_add(1));
+    let mut builder = PartBuilder::new(stage.id(), row.intake, from, upto);
     let (mut named, mut found) = (BTreeSet::new(), 0usize);
     for frame in scan.frames.iter().filter(|frame| is_whole && wanted.contains(&frame.sequence)) {
         named.extend(push(&mut builder, frame)?);
@@ -74,7 +81,9 @@ pub(super) fn refused_of(stage: &Stage, used: &Used) -> Result<Option<(RefusedPa
         batches: found as u64,
         skip: 0,
         len: total(|one| one.len),
-        ..row.clone()
+        intake: row.intake,
+        first: from,
+        upto,
     };
     let reason = match found {
         1 => first.why.clone(),
@@ -113,6 +122,16 @@ fn payloads(stage: &Stage, row: &PartRow, named: &BTreeSet<Digest>) -> Result<Ve
 }
 
 impl RefusedPart {
+    /// What the label of its file says of it.
+    pub(super) fn text(&self, stage: &Stage, group: &Planned) -> Result<RowText> {
+        let (key, reason) = (group.row.key.clone(), self.reason.clone());
+        let (part, objects) = (self.part.clone(), Vec::new());
+        let row = QuarantineRow { group: group.id, key, reason, objects, part, at: None };
+        let key = (stage.id(), QuarantineId(0)).to_bytes();
+        let value = to_value(&key, &row)?;
+        Ok((Table::Quarantine.number(), key, value))
+    }
+
     /// Writes its row, inside the transaction.
     pub(super) fn put(
         &self,

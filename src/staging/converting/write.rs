@@ -1,5 +1,6 @@
 //! One output: written into a temporary file, sealed, opened again and counted.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::converter::Converter;
@@ -11,8 +12,10 @@ use super::output_writer::OutputWriter;
 use super::plan::Planned;
 use crate::engine::{Content, RowText, SealedSet};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{GroupId, ObjectId, OutputId, PartId};
-use crate::manifest::{Key as _, OutputRow, PartRow, Table, to_value};
+use crate::ids::{ObjectId, OutputId};
+use crate::manifest::{
+    Key as _, ObjectRow, OutputRow, PartRow, ProducerKey, ProducerRow, Reading, Table, to_value,
+};
 use crate::protection::Protection;
 use crate::staging::Stage;
 use crate::staging::describing::Said;
@@ -71,19 +74,20 @@ pub(super) fn convert_slice(
     let tells = (has_failed, with.meter);
     let mut input = Input::new((store, stage), parts, with.schema, even_refused, tells);
     Said::Form.check("convert", with.converter.form().len())?;
-    let mut content = Content::new(Vec::new(), Some(referrer(with, group, parts)?));
-    content.context = context(with.stage, group.id, parts)?.into();
     if parts.iter().all(|(_, row)| row.batches == 0) {
         // Nothing is left to convert: parts that read go, others to quarantine.
         input.drain()?;
         tell.0 = None;
         return Ok(Slice { used: input.finish()?.0, output: None });
     }
+    let content = Content::new(Vec::new(), None);
     let mut said = 0;
-    let written = write(with.stage, content, with.options.output_bytes_max, has_failed, |out| {
-        said = with.converter.convert(&group.view, &mut input, out)?;
-        Ok(said > 0)
-    });
+    let written =
+        write(with.stage, content, with.options.output_bytes_max, has_failed, |out, content| {
+            said = with.converter.convert(&group.view, &mut input, out)?;
+            describe(content, with, group, input.used())?;
+            Ok(said > 0)
+        });
     // What the input met comes first: the converter may only have passed it on.
     let (used, given) = input.finish()?;
     let output = match written? {
@@ -109,12 +113,12 @@ pub(super) fn write(
     content: Content,
     len_max: u64,
     has_failed: &AtomicBool,
-    fill: impl FnOnce(&mut OutputWriter<'_>) -> Result<bool>,
+    fill: impl FnOnce(&mut OutputWriter<'_>, &mut Content) -> Result<bool>,
 ) -> Result<Option<SealedSet>> {
     let mut is_wanted = true;
-    let sealed = stage.store.seal_written(content, |to| {
+    let sealed = stage.store.seal_written(content, |to, content| {
         let mut out = OutputWriter::new(to, len_max, has_failed);
-        if fill(&mut out)? {
+        if fill(&mut out, content)? {
             return out.finish().map(drop);
         }
         // An output that could not be written is none that has no rows.
@@ -172,31 +176,53 @@ pub(super) fn validate(
     Ok((sealed.take()?, schema))
 }
 
-/// What the label of the output's file says: its row, as far as it is known before it is written.
-fn referrer(with: &With<'_>, group: &Planned, parts: &[(PartId, PartRow)]) -> Result<RowText> {
+/// What the label of the output's file says: its row, as far as it is known, its stage, and of each part
+/// what of it the output holds.
+///
+/// And how far the producers of its batches got: all that they sent is in parts or outputs by now.
+fn describe(
+    content: &mut Content,
+    with: &With<'_>,
+    group: &Planned,
+    (used, producers): (&[Used], &BTreeSet<String>),
+) -> Result<()> {
     let row = OutputRow {
         object: ObjectId(0),
         key: group.row.key.clone(),
         groups: vec![group.id],
         merged: Vec::new(),
-        rows: parts.iter().fold(0, |rows, (_, part)| rows.saturating_add(part.rows)),
+        rows: used.iter().fold(0, |rows, used| rows.saturating_add(used.rows_in_output())),
         len: 0,
         form: with.converter.form().to_owned(),
         schema: Vec::new(),
         at: with.stage.store.wall_nanos(),
     };
-    row_text(with.stage, &row)
+    content.referrer = Some(row_text(with.stage, &row)?);
+    let snapshot = with.stage.store.snapshot()?;
+    let mut context = vec![stage_text(with.stage)?];
+    for Used { part, row, batches, rows, len, .. } in used.iter().filter(|used| used.batches > 0) {
+        let piece = PartRow { batches: *batches, rows: *rows, len: *len, ..row.clone() };
+        let key = (group.id, *part).to_bytes();
+        let value = to_value(&key, &piece)?;
+        context.push((Table::Parts.number(), key, value));
+        let object = snapshot.get::<ObjectRow>(&row.object)?;
+        content.inputs.extend(object.map(|object| object.digest));
+    }
+    for name in producers {
+        let key = ProducerKey { stage: with.stage.id(), name: name.clone() };
+        if let Some(row) = snapshot.get::<ProducerRow>(&key)? {
+            context.push(producer_text(&key, &row)?);
+        }
+    }
+    content.context = context.into();
+    Ok(())
 }
 
-/// What the label says besides: its stage, and the parts that it was made of.
-fn context(stage: &Stage, group: GroupId, parts: &[(PartId, PartRow)]) -> Result<Vec<RowText>> {
-    let mut context = vec![stage_text(stage)?];
-    for (part, row) in parts {
-        let key = (group, *part).to_bytes();
-        let value = to_value(&key, row)?;
-        context.push((Table::Parts.number(), key, value));
-    }
-    Ok(context)
+/// How far a producer got, for a label: salvage lets none send again what it brings back.
+pub(super) fn producer_text(key: &ProducerKey, row: &ProducerRow) -> Result<RowText> {
+    let key = key.to_bytes();
+    let value = to_value(&key, row)?;
+    Ok((Table::Producers.number(), key, value))
 }
 
 /// The row of a stage, for a label: salvage learns its name where no snapshot has it.

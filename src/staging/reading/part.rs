@@ -54,6 +54,8 @@ pub(in crate::staging) struct Fault {
 pub(in crate::staging) struct PartBatch {
     /// Its record's position in the intake.
     pub(in crate::staging) sequence: Sequence,
+    /// Who sent it.
+    pub(in crate::staging) producer: Option<String>,
     form: Form,
     pub(in crate::staging) rows: u64,
     pub(in crate::staging) len: u64,
@@ -215,7 +217,8 @@ impl Found<'_> {
             }
         };
         let (sequence, form, rows) = (frame.sequence, frame.head.form, frame.head.rows);
-        Ok(Ok(PartBatch { sequence, form, rows, len: frame.len(), body }))
+        let producer = frame.head.producer.map(|mark| mark.name.to_owned());
+        Ok(Ok(PartBatch { sequence, producer, form, rows, len: frame.len(), body }))
     }
 
     fn object(&mut self, digest: &Digest) -> Result<Option<ObjectId>> {

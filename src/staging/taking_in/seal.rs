@@ -100,6 +100,7 @@ impl Stage {
             claim.released();
         }
         self.memory.intakes.lock().retain(|intake| !spare.contains(intake));
+        self.release_idle();
         drafted.unread.into_iter().for_each(|record| self.store.tell_health(record.why));
         Ok(flushed)
     }

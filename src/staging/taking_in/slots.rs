@@ -1,7 +1,8 @@
 //! Slots: the producers that an opening keeps in memory.
 //!
-//! Those that went idle, and of which everything is sealed, are let go: their rows say the same. So memory
-//! follows the producers that are at work, and not the names that ever came.
+//! Those that went idle, and of which everything is sealed, are let go: their rows say the same. So memory,
+//! and claims where several processes write, follow the producers that are at work, and not the names that
+//! ever came.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use super::producer::Producer;
 use super::stage::Stage;
-use crate::manifest::{ProducerKey, ProducerRow, Reading};
+use crate::manifest::{ClaimRow, ProducerKey, ProducerRow, Reading, ResourceKey};
+use crate::vfs::Step;
 
 /// So many are kept, however idle they are.
 const IDLE_MAX: usize = 1024;
@@ -53,17 +55,23 @@ impl Slots {
         self.by_name.len() >= IDLE_MAX.saturating_add(self.more)
     }
 
-    /// Lets go of those that nobody asked for since the last time, and that `is_sealed`.
-    fn sweep(&mut self, is_sealed: &dyn Fn(&str, &Producer) -> bool) {
+    /// Lets go of those that nobody asked for since the last time, and that `is_sealed`: returns them.
+    fn sweep(&mut self, is_sealed: &dyn Fn(&str, &Producer) -> bool) -> Vec<String> {
+        let mut gone = Vec::new();
         self.by_name.retain(|name, kept| {
             // Whoever holds a slot got it under the lock that is held here.
             if std::mem::take(&mut kept.is_used) || Arc::strong_count(&kept.slot) > 1 {
                 return true;
             }
             let held = kept.slot.lock();
-            held.as_ref().is_some_and(|producer| !is_sealed(name, producer))
+            let stays = held.as_ref().is_some_and(|producer| !is_sealed(name, producer));
+            if !stays && held.is_some() {
+                gone.push(name.clone());
+            }
+            stays
         });
         self.more = self.by_name.len();
+        gone
     }
 }
 
@@ -71,17 +79,49 @@ impl Stage {
     /// The slot of `producer`, whose name was looked at.
     pub(super) fn slot(&self, producer: &str) -> Slot {
         let mut slots = self.memory.slots.lock();
-        if slots.are_many()
-            && let Ok(snapshot) = self.store.snapshot()
-        {
-            // What is sealed is durable: no ticket of it is needed any more.
-            slots.sweep(&|name, producer| {
-                let key = ProducerKey { stage: self.id(), name: name.to_owned() };
-                let sealed = snapshot.get::<ProducerRow>(&key).ok().flatten().unwrap_or_default();
-                sealed.last == producer.row.last
-            });
+        if slots.are_many() {
+            self.sweep(&mut slots);
         }
         slots.of(producer)
+    }
+
+    /// Lets go of producers that sent nothing since the last time, where several processes write: another
+    /// one may append for them then.
+    pub(super) fn release_idle(&self) {
+        if self.store.is_shared() {
+            self.sweep(&mut self.memory.slots.lock());
+        }
+    }
+
+    /// Of idle producers neither memory nor claims are kept. Nobody gets a slot meanwhile: whoever is next
+    /// claims its producer anew.
+    fn sweep(&self, slots: &mut Slots) {
+        let Ok(snapshot) = self.store.snapshot() else { return };
+        // What is sealed is durable: no ticket of it is needed any more.
+        let gone = slots.sweep(&|name, producer| {
+            let key = ProducerKey { stage: self.id(), name: name.to_owned() };
+            let sealed = snapshot.get::<ProducerRow>(&key).ok().flatten().unwrap_or_default();
+            sealed.last == producer.row.last
+        });
+        drop(snapshot);
+        let Some((me, _)) = self.store.owner().filter(|_| self.store.is_shared()) else { return };
+        let claims: Vec<ResourceKey> =
+            gone.iter().map(|name| ResourceKey::of_producer(self.id(), name)).collect();
+        if claims.is_empty() {
+            return;
+        }
+        let released = self.store.transact(Step::ClaimCommit, |w| {
+            for resource in &claims {
+                if w.get::<ClaimRow>(resource)?.is_some_and(|row| row.owner == me) {
+                    w.remove::<ClaimRow>(resource)?;
+                }
+            }
+            Ok(())
+        });
+        // STG11: nobody waits here, and the claims are still ours.
+        if let Err(e) = released {
+            self.memory.keep_trouble(e);
+        }
     }
 }
 

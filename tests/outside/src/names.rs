@@ -147,7 +147,7 @@ mod format_trailer {
 mod journal {
     pub use sealstone::journal::{
         Expect, Finished, FrameAt, Journal, JournalConfig, Level, OnFrame, OpenJournal, Payload,
-        Place, Record, Registrar, Scan, Seat, Tail, Ticket, read_header, scan, sync_before_trust,
+        Place, Record, Registrar, Scan, Seat, Tail, Ticket, drop_cached, read_header, scan, sync_before_trust,
     };
 }
 

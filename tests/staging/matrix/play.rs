@@ -9,15 +9,15 @@ use std::sync::Arc;
 use sealstone::engine::{Budget, Layout, Options, Store};
 use sealstone::journal::Level;
 use sealstone::staging::{
-    Appended, Batch, ConvertOptions, DirectoryTarget, HandoffState, OutputId, PlanOptions,
-    Produced, Ready, Stage,
+    Appended, Batch, ConvertOptions, DirectoryTarget, HandoffState, MergeOptions, OutputId,
+    PlanOptions, Produced, Ready, Stage,
 };
 use sealstone::vfs::Disk;
 use sealstone::vfs::sim::SimDisk;
-use sealstone::{Limits, Result};
+use sealstone::{ErrorKind, Limits, Result};
 
 use crate::lives::source::{self, ROW_BYTES, Source};
-use crate::rows::RowsAtMost;
+use crate::rows::{Refusing, RowsAsTheyAre, RowsAtMost};
 
 pub const PATH: &str = "/data/run.stone";
 /// Where outputs are handed off to.
@@ -117,7 +117,10 @@ impl Play {
         convert(&stage, 1)?;
         self.append(&stage, 1, 5)?;
         stage.flush(&Ready::All)?;
+        self.fail(&stage)?;
+        self.set_aside(&stage)?;
         convert(&stage, 1)?;
+        self.merge(&stage)?;
         self.hand_off(&stage)?;
         self.retire(&stage)?;
         store.reclaim(Budget::default())?;
@@ -149,6 +152,41 @@ impl Play {
         let produced = Produced::new(source::name(producer), sequence).at(position);
         let batch = Batch::opaque(self.source.batch(producer, sequence), self.source.rows);
         stage.append(&self.source.key(producer, sequence), batch, Some(&produced))
+    }
+
+    /// A conversion of one group that fails, and is noted.
+    fn fail(&self, stage: &Stage) -> Result<()> {
+        let plan = stage.plan(&PlanOptions { groups_max: 1, ..PlanOptions::default() })?;
+        for converted in plan.convert(&Refusing, &ConvertOptions::default())? {
+            match converted.made {
+                Err(e) if e.kind() == ErrorKind::Input => {}
+                made => drop(made?),
+            }
+        }
+        Ok(())
+    }
+
+    /// A group goes to quarantine by hand, and comes back; and what an earlier run left there.
+    fn set_aside(&self, stage: &Stage) -> Result<()> {
+        for one in stage.quarantine()? {
+            stage.retry(one.id)?;
+        }
+        let detached = stage.groups()?.into_iter().find(|group| group.is_detached);
+        if let Some(group) = detached.and_then(|group| group.id) {
+            for one in stage.set_aside(group, "by hand")? {
+                stage.retry(one.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Outputs of one key become one.
+    fn merge(&self, stage: &Stage) -> Result<()> {
+        let options = MergeOptions { threads_max: 1, ..MergeOptions::default() };
+        for merged in stage.merge(&options, &RowsAsTheyAre)? {
+            merged.output?;
+        }
+        Ok(())
     }
 
     /// The first output, if none is handed off. What is retired is forgotten, so that a run that starts
