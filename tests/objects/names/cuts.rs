@@ -18,7 +18,7 @@ use super::support::{
 
 /// All that the face knows, every byte of it read.
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
+pub struct Known {
     names: BTreeMap<String, (NameGeneration, Vec<u8>)>,
     snapshots: Vec<SnapshotInfo>,
     in_snapshots: Vec<(String, Vec<u8>)>,
@@ -26,7 +26,7 @@ struct Known {
     kept: Vec<(LeaseId, Digest)>,
 }
 
-fn known(store: &Store) -> Known {
+pub fn known(store: &Store) -> Known {
     let (objects, snapshot) = (store.objects(), store.snapshot().unwrap());
     let in_snapshots = snapshot.list::<SnapshotNameRow>(.., usize::MAX).unwrap();
     let in_snapshots = in_snapshots

@@ -46,7 +46,7 @@ fn obj12_obj13_a_hand_off_is_pending_until_it_is_completed() {
         assert_eq!((first.digest, first.len), (digest(2), content(2).len() as u64));
         assert_eq!((&second.name, second.expected), (&name("b/y"), None));
         assert_eq!((&*handoff.target, &handoff.intent[..]), ("bucket", &b"put it at k"[..]));
-        assert_eq!(objects.handoffs().unwrap(), [handoff.clone()]);
+        assert_eq!(objects.handoffs().unwrap(), std::slice::from_ref(&handoff));
         assert_eq!(objects.handoff(handoff.id).unwrap(), Some(handoff.clone()));
         let before = |store: &Store| {
             assert_eq!(contents(store), expect(&[("a/x", 1)]), "pending is not complete");
@@ -96,7 +96,7 @@ fn obj12_a_pending_hand_off_survives_a_crash_and_pins() {
         drop(store);
         let store = on(&disk.process(2), layout).open(root()).unwrap();
         let objects = store.objects();
-        assert_eq!(objects.handoffs().unwrap(), [handoff.clone()]);
+        assert_eq!(objects.handoffs().unwrap(), std::slice::from_ref(&handoff));
         assert_eq!(contents(&store), expect(&[("a/x", 1)]));
         assert!(is_there(&store, digest(2)) && is_there(&store, digest(4)), "pinned");
         let evidence = Evidence::from_bytes(&outside).unwrap();
@@ -128,7 +128,7 @@ fn obj12_rolling_back_removes_only_its_own() {
         assert_eq!(contents(&store), expect(&[("a/x", 1)]));
         assert!(!is_there(&store, digest(2)), "nothing else kept it");
         assert!(is_there(&store, digest(4)), "a lease keeps it");
-        assert_eq!(objects.handoffs().unwrap(), [other.clone()]);
+        assert_eq!(objects.handoffs().unwrap(), std::slice::from_ref(&other));
         let e = objects.complete(handoff.id, &handoff.evidence("late")).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::NotFound);
         let receipts = store.snapshot().unwrap().list::<ReceiptRow>(.., 99).unwrap();
@@ -254,9 +254,9 @@ fn obj7_obj12_what_a_hand_off_names_stays_and_bad_ones_are_refused() {
             (&[], "t", b"", ErrorKind::Invalid),
             (&[good.clone(), good.clone()], "t", b"", ErrorKind::Invalid),
             (&many, "t", b"", ErrorKind::LimitExceeded),
-            (&[good.clone()], " ", b"", ErrorKind::Invalid),
-            (&[good.clone()], &"t".repeat(1025), b"", ErrorKind::LimitExceeded),
-            (&[good.clone()], "t", &long, ErrorKind::LimitExceeded),
+            (std::slice::from_ref(&good), " ", b"", ErrorKind::Invalid),
+            (std::slice::from_ref(&good), &"t".repeat(1025), b"", ErrorKind::LimitExceeded),
+            (std::slice::from_ref(&good), "t", &long, ErrorKind::LimitExceeded),
             (&[good.clone(), any("a/bad", digest(2))], "t", b"", ErrorKind::NotFound),
             (
                 &[good.clone(), expecting("a/x", Expected::Nothing, digest(5))],

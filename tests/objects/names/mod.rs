@@ -2,6 +2,7 @@
 //! nothing, whatever happens on the way?
 
 mod cuts;
+mod faults;
 mod handoffs;
 mod prepared;
 mod publish;

@@ -65,7 +65,7 @@ fn obj11_obj12_obj13_what_a_dead_process_began_the_living_one_ends() {
         assert_eq!(contents(store), expect(&[("a/x", 1), ("a/y", 2)]));
         let view = store.objects().read_snapshot("done").unwrap();
         assert_eq!(view.open(&name("a/x")).unwrap().bytes().unwrap(), content(1));
-        assert_eq!(store.objects().handoffs().unwrap(), [handoff.clone()]);
+        assert_eq!(store.objects().handoffs().unwrap(), std::slice::from_ref(&handoff));
     };
     before(&other);
     let e = other.objects().snapshot("s").unwrap_err();

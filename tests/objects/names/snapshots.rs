@@ -66,7 +66,7 @@ fn obj11_a_snapshot_goes_one_way() {
         assert_eq!((info.state, info.names), (ObjectSnapshotState::Committed, 2));
         assert_eq!(info.bytes, (content(1).len() + content(3).len()) as u64);
         assert!(info.committed.is_some());
-        assert_eq!(objects.snapshots().unwrap(), [info.clone()]);
+        assert_eq!(objects.snapshots().unwrap(), std::slice::from_ref(&info));
         assert!(store.claims(9).unwrap().is_empty());
         assert_eq!(objects.snapshot("s").unwrap_err().kind(), ErrorKind::Exists);
         let view = objects.read_snapshot("s").unwrap();
