@@ -36,20 +36,19 @@ pub struct ReclaimPlan {
 
 impl Store {
     /// What [`Store::reclaim`] with `budget` would give back, as the rows and the disk are now. Changes
-    /// nothing.
+    /// nothing, and may be asked of a store that is open for reading, beside its writer.
     ///
     /// # Errors
-    /// As [`Store::reclaim`].
+    /// `Damage` when a row does not read; `Io`, `Halted`, `Closed`.
     pub fn reclaim_plan(&self, budget: Budget) -> Result<ReclaimPlan> {
-        let writer = self.writer("reclaim")?;
         let core = self.core();
-        core.check_write("reclaim")?;
+        let building = self.inner.writer.as_ref().map(|writer| &writer.building);
         let mut plan = ReclaimPlan::default();
         if !self.salvage_holds()?.is_empty() {
             (plan.is_held_by_salvage, plan.is_more_left) = (true, true);
             return Ok(plan);
         }
-        for (_, len) in super::sweep::orphans(core, &writer.building)? {
+        for (_, len) in super::sweep::orphans(core, building)? {
             plan.orphans += 1;
             plan.orphan_bytes += len;
         }

@@ -19,7 +19,7 @@ use crate::vfs::{Entry, EntryKind, Step};
 
 /// Removes sealed files that no row names and that no publication of ours is about to name.
 pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaimed) -> Result<()> {
-    for (path, len) in orphans(core, building)? {
+    for (path, len) in orphans(core, Some(building))? {
         core.disk.mark(Step::ReclaimSweep);
         unlink_quietly(core, &path)?;
         done.orphans += 1;
@@ -28,8 +28,8 @@ pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaime
     Ok(())
 }
 
-/// Those files, with their lengths.
-pub(super) fn orphans(core: &Core, building: &Building) -> Result<Vec<(PathBuf, u64)>> {
+/// Those files, with their lengths; whoever opened for reading builds none.
+pub(super) fn orphans(core: &Core, building: Option<&Building>) -> Result<Vec<(PathBuf, u64)>> {
     let mut orphans = Vec::new();
     let mut found = Vec::new();
     for folder in 0..core.manifest.meta().sealed_folders {
@@ -41,7 +41,8 @@ pub(super) fn orphans(core: &Core, building: &Building) -> Result<Vec<(PathBuf, 
         }
     }
     // In this order: what is published after we listed is in neither set, and not in the list.
-    let in_flight: BTreeSet<UniqueId> = building.lock().clone();
+    let in_flight: BTreeSet<UniqueId> =
+        building.map(|building| building.lock().clone()).unwrap_or_default();
     let theirs = tags_of_living_peers(core)?;
     let named = named_files(core)?;
     for (path, digest, unique) in found {
@@ -58,7 +59,9 @@ pub(super) fn orphans(core: &Core, building: &Building) -> Result<Vec<(PathBuf, 
 /// The marks on the files of owners that live, ours not among them. Who is dead by now names nothing
 /// any more, so this comes before the look at the rows.
 fn tags_of_living_peers(core: &Core) -> Result<BTreeSet<[u8; TAG_BYTES]>> {
-    if !core.is_shared() || !Protection::SweepTag.is_on() {
+    // Who writes alone has no peer; who reads has.
+    let is_alone = core.me.is_some() && !core.is_shared();
+    if is_alone || !Protection::SweepTag.is_on() {
         return Ok(BTreeSet::new());
     }
     let me = core.me.map(|me| me.owner);

@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use super::store::Store;
 use crate::digest::Digest;
 use crate::error::Result;
+use crate::format::layout;
 use crate::ids::{CommitSeq, FileId, HandoffId, LeaseId, ObjectId, OwnerId};
 use crate::manifest::{
     ClaimRow, Edge, FileObjectRow, FileRow, FileState, Key, LeaseRow, LeasedRow, NameHandoffRow,
-    NameKey, NameRow, ObjectRow, ObjectSnapshotRow, Reading, ReceiptRow, RecipeRow, RetiringRow,
-    Row, Snapshot, SnapshotNameKey, SnapshotNameRow, Table,
+    NameKey, NameRow, ObjectRow, ObjectSnapshotRow, PreparationRow, Reading, ReceiptRow, RecipeRow,
+    RetiringRow, Row, Snapshot, SnapshotNameKey, SnapshotNameRow, Table,
 };
 
 /// The most keepers that are told of one object, and objects of one file.
@@ -258,8 +259,37 @@ fn keeper(snapshot: &Snapshot, edge: &Edge) -> Result<Keeper> {
 fn lease(snapshot: &Snapshot, lease: LeaseId) -> Result<Keeper> {
     let row = snapshot.get::<LeaseRow>(&lease)?;
     let (holder, purpose) = row.map(|row| (row.holder, row.purpose)).unwrap_or_default();
-    Ok(match holder == PREPARATION_HOLDER {
-        true => Keeper::Preparation(purpose),
-        false => Keeper::Lease { lease, holder, purpose },
-    })
+    if holder != PREPARATION_HOLDER {
+        return Ok(Keeper::Lease { lease, holder, purpose });
+    }
+    // Its purpose may be any text: its name is the key of its row. There are few of them.
+    let mut name = None;
+    snapshot.scan::<PreparationRow>(.., &mut |key, row| {
+        if row.lease != lease {
+            return Ok(ControlFlow::Continue(()));
+        }
+        name = Some(key);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(Keeper::Preparation(name.unwrap_or(purpose)))
+}
+
+impl Store {
+    /// The sealed file that is called `name` on disk, as errors print it behind the last slash; `None` where
+    /// no row names such a file. Its bytes are not looked at.
+    ///
+    /// # Errors
+    /// `Damage`, `Halted`, `Closed`.
+    pub fn sealed_file(&self, name: &str) -> Result<Option<FileId>> {
+        let Some((digest, unique)) = layout::parse_sealed(name) else { return Ok(None) };
+        let mut found = None;
+        self.snapshot()?.scan::<FileRow>(.., &mut |file, row| {
+            if row.unique != unique || row.digest != digest {
+                return Ok(ControlFlow::Continue(()));
+            }
+            found = Some(file);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
 }

@@ -1,11 +1,13 @@
 //! Usage: what takes the bytes, by class and by namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use crate::engine::{Accounts, Store};
 use crate::error::Result;
-use crate::manifest::{NameKey, NameRow, Namespace, ObjectRow, Place, Reading, Table};
+use crate::manifest::{
+    NameKey, NameRow, Namespace, ObjectRow, Place, Reading, RecipeRow, Table, recipe_of,
+};
 use crate::objects::describing::Name;
 
 /// What takes the bytes. The classes of [`Accounts`] add up to what the disk holds; the others are parts
@@ -47,15 +49,28 @@ impl Store {
         let mut usage = Usage { accounts: self.accounts()?, ..Usage::default() };
         let snapshot = self.snapshot()?;
         usage.retiring = snapshot.count(Table::Retiring)?;
+        // Of a recipe that is shared every piece is.
+        let (mut shared, mut recipes) = (BTreeSet::new(), Vec::new());
         snapshot.scan::<ObjectRow>(.., &mut |object, row| {
             if snapshot.edges_of(object, 2)?.len() > 1 {
+                shared.insert(object);
                 usage.shared = usage.shared.saturating_add(row.stored_len);
+                recipes.extend((row.place == Place::Recipe).then_some(object));
             }
             if row.place == Place::Inline {
                 usage.inline = usage.inline.saturating_add(row.stored_len);
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        for recipe in recipes {
+            snapshot.scan::<RecipeRow>(recipe_of(recipe), &mut |_, row| {
+                for piece in row.pieces.iter().filter(|piece| shared.insert(piece.object)) {
+                    let of = snapshot.require::<ObjectRow>(&piece.object)?;
+                    usage.shared = usage.shared.saturating_add(of.stored_len);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
         let mut by_namespace: BTreeMap<String, NamespaceUsage> = BTreeMap::new();
         let at = |namespace| NameKey { namespace: Namespace(namespace), name: String::new() };
         let all = at(Namespace::OBJECTS.0)..at(Namespace::OBJECTS.0 + 1);
