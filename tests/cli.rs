@@ -2,7 +2,7 @@
 #![cfg(feature = "cli")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[path = "commands/mod.rs"]
 mod commands;
 
-use commands::{Home, run, sealstone};
+use commands::{Home, listing, run, sealstone};
 
 const WEATHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nyc-weather-2013.csv");
 
@@ -153,23 +153,6 @@ impl Weather for Home {
         assert_code(&output, 0);
         store
     }
-}
-
-fn listing(root: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let meta = entry.metadata().unwrap();
-            if meta.is_dir() {
-                folders.push(entry.path());
-            }
-            found.push((entry.path(), meta.len(), meta.modified().unwrap()));
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Do import, check and export tell what they did, and does the export hold the input's values?

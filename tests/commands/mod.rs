@@ -3,7 +3,7 @@
 // Not every suite asks for all of it.
 #![allow(dead_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Home {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    pub fn file(&self, name: &str, content: &str) -> String {
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         std::fs::write(self.path(name), content).unwrap();
         self.text(name)
     }
@@ -56,4 +56,36 @@ pub fn told(args: &[&str], code: i32) -> Vec<Value> {
     let lines = String::from_utf8(output.stdout).unwrap();
     let values = lines.lines().map(|line| serde_json::from_str(line).unwrap());
     values.inspect(|value: &Value| assert_eq!(value["schema"], 1, "{value}")).collect()
+}
+
+/// The last JSON object that a command prints.
+#[track_caller]
+pub fn json(args: &[&str], code: i32) -> Value {
+    told(args, code).pop().unwrap()
+}
+
+/// Both streams of a command that ends with `code`.
+#[track_caller]
+pub fn ran(args: &[&str], code: i32) -> String {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
+    text(&output)
+}
+
+/// Everything below `root`, with lengths and times of the last change.
+pub fn listing(root: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() {
+                folders.push(entry.path());
+            }
+            found.push((entry.path(), meta.len(), meta.modified().unwrap()));
+        }
+    }
+    found.sort();
+    found
 }

@@ -3,6 +3,11 @@
 mod child;
 #[path = "../children/mod.rs"]
 mod children;
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(feature = "cli")]
+#[path = "../commands/mod.rs"]
+mod commands;
 mod damage;
 mod in_use;
 #[cfg(feature = "sim")]

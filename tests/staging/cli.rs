@@ -10,22 +10,8 @@ use sealstone::Store;
 use sealstone::staging::{
     Batch, ConvertOptions, JsonLinesToZstd, Key, KeyPart, PlanOptions, Produced,
 };
-use serde_json::Value;
 
-use crate::commands::{Home, run, sealstone, text, told};
-
-#[track_caller]
-fn ran(args: &[&str], code: i32) -> String {
-    let output = run(args);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
-    text(&output)
-}
-
-/// The last JSON object that a command prints.
-#[track_caller]
-fn json(args: &[&str], code: i32) -> Value {
-    told(args, code).pop().unwrap()
-}
+use crate::commands::{Home, json, ran, run, sealstone, text};
 
 /// `lines` lines of three hosts and two minutes.
 fn input(lines: std::ops::Range<usize>) -> String {

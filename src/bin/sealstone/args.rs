@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use sealstone::recording::{Field, ResumeFrom};
 
+use super::objects::{ObjectsCommand, ThingsArgs};
 use super::stage::StageCommand;
 
 /// Where the store is, unless it is given.
@@ -98,7 +99,8 @@ pub enum Command {
     Follow(FollowArgs),
     /// List the events and notes of a recording
     Events(EventsArgs),
-    /// Retire recordings, by name or by rules; `reclaim` gives their bytes back
+    /// Retire recordings, by name or by rules, or names, snapshots and preparations of objects, together.
+    /// Durable when it returns; `gc` gives the bytes back
     Retire(RetireArgs),
     /// Compare everything that is stored with what the rows say, changing nothing
     Check(CheckArgs),
@@ -112,7 +114,7 @@ pub enum Command {
     Unpack(PackArgs),
     /// Make a new store from what is left of one, without its manifest; the old one is not changed
     Salvage(SalvageArgs),
-    /// Let a salvaged store be reclaimed: what did not come back is not looked for any more
+    /// Let `gc` work in a salvaged store: what did not come back is not looked for any more
     Release(ReleaseArgs),
     /// Tell where two recordings begin to differ; the exit code is 1 if they do
     Diff(DiffArgs),
@@ -125,6 +127,8 @@ pub enum Command {
         #[command(subcommand)]
         command: StageCommand,
     },
+    #[command(flatten)]
+    Objects(ObjectsCommand),
     /// List who works on what: streams, recordings, groups, outputs
     Claims(StoreArgs),
     /// Print a completion script for a shell
@@ -284,13 +288,17 @@ pub struct EventsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("things").multiple(true).args(["names", "snapshots", "preparations"])
+    .conflicts_with_all(["keep_newest", "older_than", "bytes_above"])))]
 pub struct RetireArgs {
     /// The store
     pub store: PathBuf,
     /// Recordings to retire; without any, a rule says which
-    #[arg(required_unless_present_any = ["keep_newest", "older_than", "bytes_above"],
-        conflicts_with_all = ["keep_newest", "older_than", "bytes_above"])]
+    #[arg(required_unless_present_any = ["keep_newest", "older_than", "bytes_above", "things"],
+        conflicts_with_all = ["keep_newest", "older_than", "bytes_above", "things"])]
     pub recordings: Vec<String>,
+    #[command(flatten)]
+    pub things: ThingsArgs,
     /// Retire all but the newest so many
     #[arg(long, value_name = "COUNT")]
     pub keep_newest: Option<usize>,
@@ -300,6 +308,9 @@ pub struct RetireArgs {
     /// Retire the oldest until what is left takes at most so much
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub bytes_above: Option<u64>,
+    /// Write beside other processes that do so with this flag as well
+    #[arg(long)]
+    pub shared: bool,
     /// Say what would go and why, but write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -406,7 +417,8 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     };
     let takes_store = [
         "import", "export", "info", "ls", "cat", "check", "compact", "backup", "follow", "events",
-        "retire", "release", "diff", "fork", "plan", "stage", "claims",
+        "retire", "release", "diff", "fork", "plan", "stage", "claims", "put", "get", "names",
+        "lease", "snapshot", "gc", "scrub", "why", "du",
     ];
     let next = |from: usize, words: &[&str]| {
         let mut rest = given.iter().enumerate().skip(from);
@@ -422,6 +434,13 @@ pub fn with_store_of_environment(mut given: Vec<OsString>) -> (Vec<OsString>, bo
     let of_stage = ["append", "ls", "cat", "flush", "convert", "publish", "quarantine", "rm"];
     let at = below(at, "stage", &of_stage);
     let at = below(at, "quarantine", &["ls", "retry", "export"]);
+    let at = below(at, "lease", &["ls", "abandon", "publish"]);
+    let at = below(at, "snapshot", &["create", "ls", "cat", "rm"]);
+    // Behind `names` a word `rm` is the command only where it comes first: namespaces may be called so.
+    let is_rm = |word: &&OsString| word.to_str() == Some("rm");
+    let is_flag = |word: &&OsString| *word != "--" && word.to_string_lossy().starts_with('-');
+    let first = given.iter().skip(at + 1).find(|word| !is_flag(word));
+    let at = if first.filter(is_rm).is_some() { below(at, "names", &["rm"]) } else { at };
     given.insert((at + 1).min(given.len()), store);
     (given, true)
 }
@@ -483,7 +502,7 @@ fn age(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "give an age such as 90d, 12h, 30m or 10s".to_owned())
 }
 
-fn records(text: &str) -> Result<Range<u64>, String> {
+pub fn records(text: &str) -> Result<Range<u64>, String> {
     range(text, 0, u64::MAX)
 }
 

@@ -34,7 +34,7 @@ pub fn run(args: &ExportArgs, output: &mut Output) -> Result<u8, End> {
         let (exported, counter) = recording.export(counter, &options, &mut progress)?;
         (exported, counter.bytes)
     } else {
-        let file = NewFile::create(path)?;
+        let file = NewFile::create("export", path)?;
         let (exported, file) = recording.export(file, &options, &mut progress)?;
         (exported, file.finish()?)
     };

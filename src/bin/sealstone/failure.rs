@@ -28,7 +28,7 @@ pub fn exit_code(error: &Error) -> u8 {
 /// What the user can do, where the message does not say it.
 pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
     match error.kind() {
-        ErrorKind::NoStore => Some("`sealstone import STORE FILE` creates a store"),
+        ErrorKind::NoStore => Some("`sealstone import` and `sealstone put` create a store"),
         ErrorKind::InUse => {
             Some("wait for that process or end it; reading commands work beside it")
         }
@@ -38,15 +38,19 @@ pub fn hint(error: &Error, store_of_environment: bool) -> Option<&'static str> {
         ErrorKind::Exists if error.operation() == "record" => {
             Some("choose another --name, or give --replace to replace that recording")
         }
+        ErrorKind::Exists if error.operation() == "get" => {
+            Some("give another --output, or --force to replace a file")
+        }
         ErrorKind::NotFound if store_of_environment => {
             Some("SEALSTONE_STORE is set, so STORE is not given on the command line")
         }
         ErrorKind::Damage => {
             Some("`sealstone check STORE` lists all damage; the rest stays readable")
         }
-        ErrorKind::DiskFull => {
-            Some("earlier state is intact; free space, then run the command again")
-        }
+        ErrorKind::DiskFull => Some(
+            "earlier state is intact; free space (`sealstone retire`, then `sealstone gc`, work on a full \
+                 disk), then run the command again",
+        ),
         ErrorKind::ManifestLost | ErrorKind::RolledBack | ErrorKind::Foreign => Some(
             "put this store's own newest manifest.redb back, or `sealstone salvage STORE NEW`; \
                  nothing was changed",

@@ -21,7 +21,7 @@ const STATUS_NANOS: u64 = 1_000_000_000;
 pub fn run(args: &ImportArgs, output: &mut Output) -> Result<u8, End> {
     let options = options(args)?;
     let started = monotonic_nanos();
-    let mut input = Input::open(&args.file)?;
+    let mut input = Input::open("import", &args.file)?;
     input.follow(output.progress("import", input.length(), true));
     if args.dry_run {
         let imported = {

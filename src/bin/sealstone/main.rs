@@ -19,6 +19,8 @@ mod import;
 mod info;
 mod input;
 mod ls;
+mod objects;
+mod open;
 mod output;
 mod pack;
 mod release;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Fork(args) => fork::fork(args, &mut output),
         Command::Plan(args) => fork::plan(args, &mut output),
         Command::Stage { command } => stage::run(command, times, &mut output),
+        Command::Objects(command) => objects::run(command, times, &mut output),
         Command::Claims(args) => stage::claims(args, times, &mut output),
         Command::Completions { shell } => shell::completions(*shell, &mut output),
         Command::Man => shell::manual(&mut output),

@@ -1,4 +1,5 @@
-//! `sealstone retire STORE [RECORDING..]`: recordings go, by name or by rules, after a plan.
+//! `sealstone retire STORE [RECORDING..]`: recordings go, by name or by rules, after a plan. What goes of
+//! objects is retired by the room of that name.
 
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use sealstone::recording::{Applied, RetentionPlan};
 use serde_json::{Map, Value, json};
 
 use super::args::RetireArgs;
+use super::objects;
+use super::open::open as open_for;
 use super::output::{End, Output};
 use super::words::{counted, shown, size};
 
@@ -14,6 +17,9 @@ use super::words::{counted, shown, size};
 const SKIPPED: u8 = 3;
 
 pub fn run(args: &RetireArgs, output: &mut Output) -> Result<u8, End> {
+    if !args.things.is_empty() {
+        return objects::retire(args, output);
+    }
     if !args.recordings.is_empty() {
         return by_name(args, output);
     }
@@ -57,16 +63,12 @@ pub fn run(args: &RetireArgs, output: &mut Output) -> Result<u8, End> {
         false => (applied.retired.len(), "retired"),
     };
     let count = counted(count as u64, "recording");
-    output.remark(&format!("{count} {verb}; reclaim gives back {}", size(applied.bytes)))?;
+    output.remark(&format!("{count} {verb}; gc gives back {}", size(applied.bytes)))?;
     Ok(code)
 }
 
 fn open(args: &RetireArgs, output: &Output) -> Result<Store, End> {
-    let opening = output.opening();
-    Ok(match args.dry_run {
-        true => opening.open_read_only(&args.store)?,
-        false => opening.open(&args.store)?,
-    })
+    Ok(open_for(output, &args.store, args.shared, args.dry_run)?)
 }
 
 fn plan(args: &RetireArgs, store: &Store) -> Result<RetentionPlan, End> {
@@ -104,6 +106,6 @@ fn by_name(args: &RetireArgs, output: &mut Output) -> Result<u8, End> {
     }
     let verb = if args.dry_run { "would be retired" } else { "retired" };
     let count = counted(args.recordings.len() as u64, "recording");
-    output.remark(&format!("{count} {verb}; reclaim gives back {}", size(bytes)))?;
+    output.remark(&format!("{count} {verb}; gc gives back {}", size(bytes)))?;
     Ok(0)
 }

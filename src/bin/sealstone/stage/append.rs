@@ -11,11 +11,11 @@ use serde_json::json;
 use super::args::{AppendArgs, LineFormat};
 use super::keys::{KeySpec, Keys};
 use super::lines::{Lines, Next};
-use super::open::writing;
 use super::pattern::Pattern;
 use super::slab::{Position, Slab};
 use crate::args::LayoutName;
 use crate::failure::LOST;
+use crate::open::writing;
 use crate::output::{End, Output};
 use crate::words::{counted, shown, size};
 

@@ -30,7 +30,7 @@ pub enum StageCommand {
         #[command(subcommand)]
         command: QuarantineCommand,
     },
-    /// Remove a stage with everything in it; `reclaim` gives its bytes back
+    /// Remove a stage with everything in it; `gc` gives its bytes back
     Rm(StageRmArgs),
 }
 

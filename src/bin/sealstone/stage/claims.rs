@@ -3,8 +3,8 @@
 use sealstone::clock::wall_nanos;
 use serde_json::{Value, json};
 
-use super::open::object;
 use crate::args::{StoreArgs, TimeFormat};
+use crate::open::object;
 use crate::output::{End, Output};
 use crate::words::{shown, time};
 

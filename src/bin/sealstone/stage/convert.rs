@@ -9,7 +9,7 @@ use sealstone::{Error, Result};
 use serde_json::json;
 
 use super::args::ConvertArgs;
-use super::open::open;
+use crate::open::open;
 use crate::output::{End, Output};
 use crate::words::{counted, shown, size};
 

@@ -5,7 +5,7 @@ use sealstone::{Error, Result};
 use serde_json::json;
 
 use super::args::FlushArgs;
-use super::open::{object, open};
+use crate::open::{object, open};
 use crate::output::{End, Output};
 use crate::words::{counted, shown};
 

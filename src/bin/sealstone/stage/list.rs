@@ -5,8 +5,8 @@ use sealstone::staging::{HandoffState, Stage};
 use serde_json::{Value, json};
 
 use super::args::StageLsArgs;
-use super::open::object;
 use crate::args::TimeFormat;
+use crate::open::object;
 use crate::output::{End, Output};
 use crate::words::{counted, shown, size, time};
 

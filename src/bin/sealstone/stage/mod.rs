@@ -14,7 +14,6 @@ mod keys;
 mod lines;
 mod list;
 mod minutes;
-mod open;
 mod part;
 mod pattern;
 mod publish;

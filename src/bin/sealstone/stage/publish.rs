@@ -6,7 +6,7 @@ use sealstone::{Error, Result};
 use serde_json::{Value, json};
 
 use super::args::PublishArgs;
-use super::open::open;
+use crate::open::open;
 use crate::output::{End, Output};
 use crate::words::{counted, shown};
 

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::args::{QuarantineAddArgs, QuarantineExportArgs, RetryArgs, StageArgs};
-use super::open::{object, open};
 use crate::args::TimeFormat;
 use crate::input::NewFile;
+use crate::open::{object, open};
 use crate::output::{End, Output};
 use crate::words::{counted, shown, size, time};
 
@@ -112,7 +112,7 @@ pub fn export(args: &QuarantineExportArgs, output: &mut Output) -> Result<u8, En
     for (at, (digest, bytes)) in pieces.iter().enumerate() {
         let path = named((at, &digest.to_string()));
         if !args.dry_run {
-            let mut file = NewFile::create(&path)?;
+            let mut file = NewFile::create("export", &path)?;
             let failed = |e| sealstone::Error::io("export", path.display(), e);
             file.write_all(bytes).map_err(failed)?;
             file.finish()?;

@@ -4,7 +4,7 @@ use sealstone::{Error, ErrorKind};
 use serde_json::json;
 
 use super::args::StageRmArgs;
-use super::open::{object, open};
+use crate::open::{object, open};
 use crate::output::{End, Output};
 use crate::words::{counted, shown, size};
 
@@ -45,7 +45,7 @@ pub fn run(args: &StageRmArgs, output: &mut Output) -> Result<u8, End> {
         return Ok(0);
     }
     let verb = if args.dry_run { "would be removed" } else { "removed" };
-    let back = bytes.map_or(String::new(), |bytes| format!("; reclaim gives back {}", size(bytes)));
+    let back = bytes.map_or(String::new(), |bytes| format!("; gc gives back {}", size(bytes)));
     output.remark(&format!(
         "stage {} with {} in {} {verb}{back}",
         shown(&args.stage),
