@@ -51,10 +51,8 @@ impl Store {
                     done.unreadable += 1;
                     self.core().condition.warn(e);
                 }
-                // Another process rewrote it, or gave it back, under our hands.
-                Err(e) if self.core().is_shared() && self.is_gone(file)? => {
-                    let _ = e;
-                }
+                // Another process, or another thread, rewrote it, or gave it back, under our hands.
+                Err(e) if e.kind() != ErrorKind::OutcomeUnknown && self.is_gone(file)? => {}
                 Err(e) => return Err(e),
             }
         }

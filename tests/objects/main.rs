@@ -8,6 +8,7 @@ mod cli;
 #[cfg(feature = "cli")]
 #[path = "../commands/mod.rs"]
 mod commands;
+mod concurrent;
 mod damage;
 mod in_use;
 #[cfg(feature = "sim")]
