@@ -14,6 +14,7 @@ mod in_use;
 #[cfg(feature = "sim")]
 mod keeping;
 mod labels;
+mod lifecycle;
 mod made;
 mod moving;
 #[cfg(feature = "sim")]
