@@ -12,12 +12,16 @@ use std::ops::ControlFlow;
 use super::fetch::stored;
 use super::label_rows::LabelRows;
 use super::reclaim::{Budget, Reclaimed};
+use super::seal::RowText;
 use super::store::Store;
 use super::take_in::file_row;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::layout;
+use crate::format::{layout, told::ToldPieces};
 use crate::ids::{FileId, ObjectId, UniqueId};
-use crate::manifest::{FileObjectRow, FileRow, FileState, ObjectRow, Place, Raw, Reading};
+use crate::manifest::{
+    FileObjectRow, FileRow, FileState, Key, ObjectRow, Place, Raw, Reading, RecipeRow, Snapshot,
+    Table,
+};
 use crate::protection::Protection;
 use crate::sealed::{self, Builder, Built, Expect, Extent, Label, Reader, Referrer, STEP_BYTES};
 use crate::vfs::Step;
@@ -154,8 +158,17 @@ impl Store {
     fn referrers(&self, copies: &[Copy]) -> Result<Vec<Referrer>> {
         let snapshot = self.snapshot()?;
         let mut rows = LabelRows::default();
+        // A row of a recipe names a thousand pieces: it is told once, by digests, and not with each of them.
+        let mut recipes: BTreeSet<(ObjectId, u64)> = BTreeSet::new();
         for (extent, copy) in (0..).zip(copies) {
             for edge in snapshot.edges_of(copy.object, EDGES_IN_LABEL_MAX)? {
+                if edge.table == Table::Recipes {
+                    let key = Key::from_bytes(&edge.key)?;
+                    if recipes.insert(key) {
+                        rows.context(&told_pieces(&snapshot, &key)?);
+                    }
+                    continue;
+                }
                 let value = snapshot.raw_get(edge.table, &edge.key)?.unwrap_or_default();
                 rows.referrer(extent, (edge.table.number(), edge.key, value));
             }
@@ -232,4 +245,16 @@ impl Store {
     fn building(&self) -> Result<&parking_lot::Mutex<BTreeSet<UniqueId>>> {
         Ok(&self.writer("compact")?.building)
     }
+}
+
+/// A row of a recipe as labels tell it.
+fn told_pieces(snapshot: &Snapshot, key: &(ObjectId, u64)) -> Result<RowText> {
+    let row = snapshot.require::<RecipeRow>(key)?;
+    let mut pieces = Vec::with_capacity(row.pieces.len());
+    for piece in &row.pieces {
+        pieces.push((snapshot.require::<ObjectRow>(&piece.object)?.digest, piece.len));
+    }
+    let whole = snapshot.require::<ObjectRow>(&key.0)?.digest;
+    let told = ToldPieces { whole, begins: key.1, pieces };
+    Ok((Table::Recipes.number(), told.key(), told.value()?))
 }
