@@ -12,7 +12,9 @@ use super::owner::the_living;
 use super::store::Store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitSeq, LeaseId, ObjectId, OwnerId};
-use crate::manifest::{ClaimKind, ClaimRow, LeaseRow, OwnerRow, Reading, ResourceKey, Write};
+use crate::manifest::{
+    ClaimKind, ClaimRow, LeaseRow, OwnerRow, PREPARATION_HOLDER, Reading, ResourceKey, Write,
+};
 use crate::protection::Protection;
 use crate::vfs::Step;
 
@@ -177,6 +179,22 @@ impl Store {
         }
     }
 
+    /// Ends the claim on `resource` that nobody holds any more: one whose release failed, or whose owner died.
+    ///
+    /// # Errors
+    /// As [`Store::transact`].
+    ///
+    /// # Durability
+    /// *Durable* when it returns.
+    pub(crate) fn end_dead_claim(&self, resource: &ResourceKey) -> Result<()> {
+        let me = self.core().check_write("claim")?;
+        self.release_left()?;
+        match self.snapshot()?.get::<ClaimRow>(resource)? {
+            Some(held) if held.owner != me.owner => self.take_over_of(held.owner).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Who holds `resource` and lives, in words.
     ///
     /// # Errors
@@ -217,7 +235,8 @@ impl Store {
     /// `deadline` (wall-clock nanoseconds since 1970) is only reported as passed, never acted on.
     ///
     /// # Errors
-    /// `Invalid` for a blank holder; `NotFound` for an object that does not stand.
+    /// `Invalid` for a blank holder and for `journal` and `preparation`, which the store has for its own;
+    /// `NotFound` for an object that does not stand.
     ///
     /// # Durability
     /// *Durable* when it returns.
@@ -230,6 +249,10 @@ impl Store {
     ) -> Result<LeaseId> {
         if holder.trim().is_empty() || holder == super::append::JOURNAL_HOLDER {
             return Err(Error::invalid("lease", "holder", "it is blank, or the journal's own"));
+        }
+        if holder == PREPARATION_HOLDER {
+            let cause = "it is that of preparations, which Objects::prepare begins; take another";
+            return Err(Error::invalid("lease", "holder", cause));
         }
         let row = LeaseRow {
             holder: holder.to_owned(),

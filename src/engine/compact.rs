@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use super::fetch::stored;
 use super::label_rows::LabelRows;
 use super::reclaim::{Budget, Reclaimed};
+use super::scrub::is_refused;
 use super::seal::RowText;
 use super::store::Store;
 use super::take_in::file_row;
@@ -50,8 +51,8 @@ impl Store {
                     done.compacted += 1;
                     done.moved_bytes += moved;
                 }
-                // One damaged file stays as it is and stops no other.
-                Err(e) if e.kind() == ErrorKind::Damage => {
+                // One damaged file stays as it is and stops no other: one with a sector that the disk refuses.
+                Err(e) if e.kind() == ErrorKind::Damage || self.is_refused(&e, &row) => {
                     done.unreadable += 1;
                     self.core().condition.warn(e);
                 }
@@ -61,6 +62,11 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    fn is_refused(&self, e: &Error, row: &FileRow) -> bool {
+        let folders = self.core().manifest.meta().sealed_folders;
+        is_refused(e, &layout::sealed(&self.core().root, &row.digest, row.unique, folders))
     }
 
     fn is_gone(&self, file: FileId) -> Result<bool> {

@@ -217,6 +217,10 @@ impl Pin {
         };
         let failed = match read {
             Err(e) if e.kind() == ErrorKind::Damage => e,
+            // A sector that the disk refuses: the same content may have been stored again.
+            Err(e) if e.kind() == ErrorKind::Io => {
+                return self.fetch_twin(object, row, range).ok_or(e);
+            }
             done => return done,
         };
         if let At::File(file, _) = at {
@@ -232,7 +236,9 @@ impl Pin {
                     None => Err(given_back(object).with_source(failed)),
                 }
             }
-            Err(e) if e.kind() == ErrorKind::Damage => self.fetch_twin(object, row, range).ok_or(e),
+            Err(e) if matches!(e.kind(), ErrorKind::Damage | ErrorKind::Io) => {
+                self.fetch_twin(object, row, range).ok_or(e)
+            }
             done => done,
         }
     }

@@ -2,12 +2,15 @@
 //! that is not decided, a lease or a preparation. Replacing, releasing, rolling back, abandoning and
 //! retiring all come here; what the rows referred to is left to the settlement (OBJ17).
 
+use std::ops::ControlFlow;
+
 use crate::engine::append::JOURNAL_HOLDER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{HandoffId, LeaseId, ObjectId, ObjectSnapshotId};
 use crate::manifest::{
     LeaseRow, LeasedRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectSnapshotRow,
-    ObjectSnapshotState, PreparationRow, Reading, SnapshotNameKey, SnapshotNameRow, Write,
+    ObjectSnapshotState, PREPARATION_HOLDER, PreparationRow, Reading, SnapshotNameKey,
+    SnapshotNameRow, Write,
 };
 
 /// Rows that are gathered before they go.
@@ -72,13 +75,39 @@ pub(crate) fn remove_name_handoff(
 /// Takes a lease away, with its hold on objects in its own row and in rows of theirs.
 ///
 /// # Errors
-/// `Conflict` for one that keeps what a journal names.
+/// `Conflict` for one that keeps what a journal names, and for that of a preparation.
 pub(crate) fn remove_lease(w: &mut Write<'_>, lease: LeaseId) -> Result<Option<LeaseRow>> {
     let Some(row) = w.get::<LeaseRow>(&lease)? else { return Ok(None) };
+    let refused = |cause: String| {
+        Err(Error::new(ErrorKind::Conflict, "retire", format!("lease {lease}"), cause))
+    };
     if row.holder == JOURNAL_HOLDER {
-        let (place, cause) = (format!("lease {lease}"), "it keeps a payload that a journal names");
-        return Err(Error::new(ErrorKind::Conflict, "retire", place, cause));
+        return refused("it keeps a payload that a journal names".to_owned());
     }
+    if row.holder == PREPARATION_HOLDER
+        && let Some(name) = preparation_of(w, lease)?
+    {
+        return refused(format!("it is that of preparation {name:?}; abandon that"));
+    }
+    take_lease(w, lease)
+}
+
+/// The preparation that `lease` belongs to.
+fn preparation_of(w: &Write<'_>, lease: LeaseId) -> Result<Option<String>> {
+    let mut found = None;
+    w.scan::<PreparationRow>(.., &mut |name, row| {
+        Ok(match row.lease == lease {
+            true => {
+                found = Some(name);
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    Ok(found)
+}
+
+fn take_lease(w: &mut Write<'_>, lease: LeaseId) -> Result<Option<LeaseRow>> {
     let leased = (lease, ObjectId(0))..=(lease, ObjectId(u64::MAX));
     loop {
         let page = w.list::<LeasedRow>(leased.clone(), PAGE)?;
@@ -118,9 +147,9 @@ pub(crate) fn remove_leased(
 /// Takes a preparation away, with its lease.
 ///
 /// # Errors
-/// As [`remove_lease`].
+/// As [`Write::remove`].
 pub(crate) fn remove_preparation(w: &mut Write<'_>, name: &str) -> Result<Option<PreparationRow>> {
     let Some(row) = w.remove::<PreparationRow>(&name.to_owned())? else { return Ok(None) };
-    remove_lease(w, row.lease)?;
+    take_lease(w, row.lease)?;
     Ok(Some(row))
 }

@@ -8,6 +8,7 @@ use super::phases::{Phases, Stopwatch};
 use super::removing::remove_lease;
 use super::store::Store;
 use super::streams::{Streams, unknown};
+use crate::digest::Digest;
 use crate::error::Result;
 use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
 use crate::manifest::{
@@ -239,6 +240,11 @@ fn remove(w: &mut Write, thing: &Thing) -> Result<bool> {
     }
 }
 
+/// How a receipt names a digest: by its first 16 hexadecimal digits, which keeps receipts short.
+pub(super) fn in_receipt(digest: &Digest) -> String {
+    format!("{:016x}", digest.prefix())
+}
+
 fn write_receipt(
     w: &mut Write,
     receipts_max: u64,
@@ -253,7 +259,7 @@ fn write_receipt(
     let id = w.next_receipt_id()?;
     for (n, digest) in settled.first.iter().take(NAMED_IN_RECEIPT_MAX).enumerate() {
         what.push_str(if n == 0 { "; objects " } else { " " });
-        what.push_str(&digest.to_string());
+        what.push_str(&in_receipt(digest));
     }
     let row = ReceiptRow {
         commit: w.commit_seq(),

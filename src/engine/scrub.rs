@@ -7,6 +7,8 @@
 //! ```
 //! Nothing is changed but that row: what does not read is told, and left where it is (P7).
 
+use std::path::{Path, PathBuf};
+
 use super::store::Store;
 use super::why::Keeper;
 use crate::digest::{Digest, Hasher};
@@ -77,8 +79,8 @@ impl Store {
     /// in them against the checksums of its blocks and its digest, then the whole file against its own.
     ///
     /// # Errors
-    /// `Io` when the disk refuses for another reason than damage; as [`Store::transact`]. Damage is no
-    /// error here, but a finding.
+    /// `Io` when the disk refuses something else than to read a sealed file; as [`Store::transact`]. Damage is
+    /// no error here, but a finding, and so is a sector that the disk does not read.
     ///
     /// # Durability
     /// How far it came is *durable* when it returns.
@@ -135,7 +137,7 @@ impl Store {
     fn scrub_file(&self, file: FileId, row: &FileRow) -> Result<Option<ScrubFinding>> {
         let found = match self.open_from_medium(row) {
             Ok(reader) => self.scrub_objects(file, row, &reader)?,
-            Err(e) if is_damage(&e) => {
+            Err(e) if is_damage(&e, &self.sealed_path(row)) => {
                 let objects = self.objects_in(file)?.into_iter().map(|(o, row)| (o, row.digest));
                 Some((e, objects.collect()))
             }
@@ -159,13 +161,16 @@ impl Store {
         Ok(Some(ScrubFinding { file, error, objects, losers }))
     }
 
+    fn sealed_path(&self, row: &FileRow) -> PathBuf {
+        let folders = self.core().manifest.meta().sealed_folders;
+        layout::sealed(&self.core().root, &row.digest, row.unique, folders)
+    }
+
     fn open_from_medium(&self, row: &FileRow) -> Result<Reader> {
         let core = self.core();
-        let folders = core.manifest.meta().sealed_folders;
-        let path = layout::sealed(&core.root, &row.digest, row.unique, folders);
         let store = Some(core.manifest.meta().store);
         let expect = Expect { len: Some(row.len), digest: Some(row.digest), store };
-        let reader = Reader::open(&core.disk, &path, &expect)?;
+        let reader = Reader::open(&core.disk, &self.sealed_path(row), &expect)?;
         // What the page cache holds is not what the medium does.
         reader.sync().inspect_err(|e| core.halt_if_sync_failed(e))?;
         Ok(reader)
@@ -179,12 +184,13 @@ impl Store {
         reader: &Reader,
     ) -> Result<Option<(Error, Vec<(ObjectId, Digest)>)>> {
         let (mut first, mut damaged) = (None, Vec::new());
+        let path = self.sealed_path(row);
         for (object, of) in self.objects_in(file)? {
             match self.read_object(object, &of) {
                 Ok(()) => {}
                 // It went, or another process took its place.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) if is_damage(&e) => {
+                Err(e) if is_damage(&e, &path) => {
                     damaged.push((object, of.digest));
                     first.get_or_insert(e);
                 }
@@ -193,7 +199,7 @@ impl Store {
         }
         match (first, reader.verify(&row.digest)) {
             (Some(e), _) => Ok(Some((e, damaged))),
-            (None, Err(e)) if is_damage(&e) => Ok(Some((e, damaged))),
+            (None, Err(e)) if is_damage(&e, &path) => Ok(Some((e, damaged))),
             (None, Err(e)) => Err(e),
             (None, Ok(())) => Ok(None),
         }
@@ -227,6 +233,17 @@ impl Store {
     }
 }
 
-fn is_damage(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::Damage | ErrorKind::NotFound | ErrorKind::Foreign)
+/// Whether the file at `path` does not read: a sector that the disk refuses is one with other bytes.
+fn is_damage(e: &Error, path: &Path) -> bool {
+    let is_damage =
+        matches!(e.kind(), ErrorKind::Damage | ErrorKind::NotFound | ErrorKind::Foreign);
+    is_damage || is_refused(e, path)
+}
+
+/// Whether it is the disk that refuses bytes of the sealed file at `path`, and not, say, a lack of handles or
+/// a row that does not read.
+pub(super) fn is_refused(e: &Error, path: &Path) -> bool {
+    e.kind() == ErrorKind::Io
+        && e.operation() == "read"
+        && e.place().starts_with(&*path.to_string_lossy())
 }

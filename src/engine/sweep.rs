@@ -21,9 +21,18 @@ use crate::vfs::{Entry, EntryKind, Step};
 pub(super) fn sweep_sealed(core: &Core, building: &Building, done: &mut Reclaimed) -> Result<()> {
     for (path, len) in orphans(core, Some(building))? {
         core.disk.mark(Step::ReclaimSweep);
-        unlink_quietly(core, &path)?;
-        done.orphans += 1;
-        done.orphan_bytes += len;
+        match unlink_quietly(core, &path) {
+            Ok(()) => {
+                done.orphans += 1;
+                done.orphan_bytes += len;
+            }
+            // One that the disk does not let go of stops nothing else: the next reclaim tries again.
+            Err(e) => {
+                core.condition.warn(e);
+                done.not_unlinked += 1;
+                done.is_more_left = true;
+            }
+        }
     }
     Ok(())
 }
@@ -50,8 +59,14 @@ pub(super) fn orphans(core: &Core, building: Option<&Building>) -> Result<Vec<(P
         if is_theirs || in_flight.contains(&unique) || named.contains(&(digest, unique)) {
             continue;
         }
-        let meta = core.disk.meta(&path).map_err(|e| Error::io("sweep", path.display(), e))?;
-        orphans.extend(meta.map(|meta| (path, meta.len)));
+        match core.disk.meta(&path) {
+            Ok(meta) => orphans.extend(meta.map(|meta| (path, meta.len))),
+            // Its length is not known; that it is an orphan is.
+            Err(e) => {
+                core.condition.warn(Error::io("sweep", path.display(), e));
+                orphans.push((path, 0));
+            }
+        }
     }
     Ok(orphans)
 }

@@ -10,15 +10,12 @@ use crate::format::layout;
 use crate::ids::{CommitSeq, FileId, HandoffId, LeaseId, ObjectId, OwnerId};
 use crate::manifest::{
     ClaimRow, Edge, FileObjectRow, FileRow, FileState, Key, LeaseRow, LeasedRow, NameHandoffRow,
-    NameKey, NameRow, ObjectRow, ObjectSnapshotRow, PreparationRow, Reading, ReceiptRow, RecipeRow,
-    RetiringRow, Row, Snapshot, SnapshotNameKey, SnapshotNameRow, Table,
+    NameKey, NameRow, ObjectRow, ObjectSnapshotRow, PREPARATION_HOLDER, PreparationRow, Reading,
+    ReceiptRow, RecipeRow, RetiringRow, Row, Snapshot, SnapshotNameKey, SnapshotNameRow, Table,
 };
 
 /// The most keepers that are told of one object, and objects of one file.
 const TOLD_MAX: usize = 64;
-
-/// The holder of the leases of preparations.
-const PREPARATION_HOLDER: &str = "preparation";
 
 /// What keeps an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +150,18 @@ impl Store {
         let is_read = !self.core().pins.allow(file);
         let FileRow { state, live, dead, .. } = row;
         Ok(Some(FileKept { file, state, live, dead, objects, is_more, is_read }))
+    }
+
+    /// Receipts that name `digest`, the newest first, at most `at_most`.
+    ///
+    /// # Errors
+    /// As [`Store::receipts_of`].
+    pub(crate) fn receipts_of_digest(
+        &self,
+        digest: &Digest,
+        at_most: usize,
+    ) -> Result<Vec<Receipt>> {
+        self.receipts_of(&super::retire::in_receipt(digest), at_most)
     }
 
     /// Receipts whose text holds `what`, the newest first, at most `at_most`.

@@ -2,7 +2,7 @@
 
 use super::framed::*;
 use crate::digest::checksum;
-use crate::error::{ErrorKind, Result};
+use crate::error::ErrorKind;
 
 /// Raw bytes that compress, none of them like another.
 fn raw(len: usize) -> Vec<u8> {

@@ -244,7 +244,7 @@ impl Write<'_> {
                     gap = Some(format!("object {} is no piece of it", piece.object));
                 }
             }
-            end = end.saturating_add(recipe.len().unwrap_or(u64::MAX));
+            end = end.saturating_add(recipe.bytes().unwrap_or(u64::MAX));
             Ok(if gap.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         Ok(gap.or_else(|| {

@@ -106,7 +106,7 @@ pub fn recipe_of(
         for run in pieces.chunks(per_row) {
             let pieces = run.iter().map(|(object, len)| Piece { object: *object, len: *len });
             let row = RecipeRow { pieces: pieces.collect() };
-            let (begins, bytes) = (at, row.len().unwrap());
+            let (begins, bytes) = (at, row.bytes().unwrap());
             w.put(&(object, begins), &row)?;
             at += bytes;
         }

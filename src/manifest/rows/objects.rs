@@ -53,7 +53,7 @@ impl Row for RecipeRow {
 
 impl RecipeRow {
     /// The sum of its pieces' lengths, or `None` where it is larger than any number.
-    pub fn len(&self) -> Option<u64> {
+    pub fn bytes(&self) -> Option<u64> {
         self.pieces.iter().try_fold(0u64, |sum, piece| sum.checked_add(piece.len))
     }
 }

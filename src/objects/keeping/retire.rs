@@ -116,6 +116,12 @@ impl Objects {
     }
 
     fn retire_by(&self, step: Step, things: &[Gone], why: &str) -> Result<Retirement> {
+        for thing in things {
+            // A process that was killed works on nothing any more.
+            if let Gone::Preparation(name) = thing {
+                self.store().end_dead_claim(&ResourceKey::of_preparation(name))?;
+            }
+        }
         let (unknown, retired) = self.store().retire_rows(step, why, |w, going| {
             going.is_apart_later = step == Step::RetireSwitch;
             let mut unknown = Vec::new();

@@ -47,7 +47,7 @@ impl Store {
         match subject {
             Subject::Object(digest) => {
                 why.objects = self.why_object(digest)?;
-                why.receipts = self.receipts_of(&digest.to_string(), RECEIPTS_MAX)?;
+                why.receipts = self.receipts_of_digest(digest, RECEIPTS_MAX)?;
             }
             Subject::File(file) => why.file = self.why_file(*file)?,
             Subject::Name(name) => {

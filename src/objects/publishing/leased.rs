@@ -156,7 +156,7 @@ fn check_complete(operation: &'static str, rows: &impl Reading, object: ObjectId
     let (mut end, mut is_dense) = (0u64, true);
     rows.scan::<RecipeRow>(recipe_of(object), &mut |(_, begins), recipe| {
         is_dense = begins == end && !recipe.pieces.is_empty();
-        end = end.saturating_add(recipe.len().unwrap_or(u64::MAX));
+        end = end.saturating_add(recipe.bytes().unwrap_or(u64::MAX));
         Ok(if is_dense { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     match is_dense && end == row.len {

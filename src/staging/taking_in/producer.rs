@@ -81,7 +81,7 @@ impl Producer {
 /// Counts a batch of a producer. In whatever order batches are counted, the row is the same; one that it
 /// counts already, as after salvage, is not counted again.
 pub(in crate::staging) fn count(row: &mut ProducerRow, mark: &ProducerMark<'_>, rows: u64) {
-    if row.recent.iter().any(|known| *known == (mark.sequence, mark.fingerprint)) {
+    if row.recent.contains(&(mark.sequence, mark.fingerprint)) {
         return;
     }
     row.batches += 1;

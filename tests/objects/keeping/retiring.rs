@@ -287,6 +287,9 @@ fn obj25_obj26_phases_receipts_and_reasons() {
         let why = store.why(&Subject::Object(digest(50))).unwrap();
         assert!(why.objects.is_empty());
         assert_eq!((why.receipts.len(), why.receipts[0].why.as_str()), (1, "last"));
+        // By its beginning, which keeps receipts short.
+        let (what, full) = (&why.receipts[0].what, digest(50).to_string());
+        assert!(what.contains(&full[..16]) && !what.contains(&full[..17]), "{what}");
         let why = store.why(&Subject::Name(name("files/g"))).unwrap();
         assert!(why.name.is_none());
         assert_eq!(why.receipts[0].why, "no use");

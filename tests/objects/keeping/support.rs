@@ -11,8 +11,8 @@ use sealstone::engine::{Layout, Options, Store, Thing};
 use sealstone::ids::{HandoffId, LeaseId, NameGeneration, ObjectId, ObjectSnapshotId};
 use sealstone::manifest::{
     CheckIntegrity, HandoffName, LeaseRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectRow,
-    ObjectSnapshotRow, ObjectSnapshotState, Piece, Place, PreparationRow, Raw, Reading, RecipeRow,
-    SnapshotNameKey, SnapshotNameRow, Table, ValueForm, recipe_of,
+    ObjectSnapshotRow, ObjectSnapshotState, PREPARATION_HOLDER, Piece, Place, PreparationRow, Raw,
+    Reading, RecipeRow, SnapshotNameKey, SnapshotNameRow, Table, ValueForm, recipe_of,
 };
 use sealstone::objects::{Digest, Gone, Name};
 use sealstone::vfs::sim::SimDisk;
@@ -144,7 +144,7 @@ pub fn recipe(store: &Store, text: &str, numbers: &[u64]) -> ObjectId {
             }
             let row = RecipeRow { pieces };
             w.put(&(object, begins), &row)?;
-            begins += row.len().unwrap();
+            begins += row.bytes().unwrap();
         }
         w.put(&object, &row)?;
         let (len, commit, generation) = (row.len, w.commit_seq(), NameGeneration(1));
@@ -157,9 +157,14 @@ pub fn recipe(store: &Store, text: &str, numbers: &[u64]) -> ObjectId {
 
 /// A preparation that keeps an object, and that nobody works on.
 pub fn preparation(store: &Store, name: &str, object: ObjectId) {
-    let lease = store.lease("preparation", name, None, &[object]).unwrap();
-    let row = PreparationRow { lease, created: None };
-    store.transact(Step::LeaseCommit, |w| w.put(&name.to_owned(), &row)).unwrap();
+    let (holder, purpose) = (PREPARATION_HOLDER.to_owned(), name.to_owned());
+    let row = LeaseRow { holder, purpose, deadline: None, objects: vec![object] };
+    let made = store.transact(Step::LeaseCommit, |w| {
+        let lease = w.next_lease_id()?;
+        w.put(&lease, &row)?;
+        w.put(&name.to_owned(), &PreparationRow { lease, created: None })
+    });
+    made.unwrap();
 }
 
 pub fn handoff(store: &Store, name: &str, object: ObjectId) -> HandoffId {
