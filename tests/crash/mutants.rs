@@ -21,7 +21,7 @@ fn a_missing_protection_is_noticed() {
         Protection::VerifyBeforeSwitch,
         Protection::WrittenByCommit,
     ] {
-        let mutant = catch(protection, 1, 600);
+        let mutant = catch(protection, 1, 1000);
         assert!(is_caught(&mutant), "{}", mutant.line());
     }
 }

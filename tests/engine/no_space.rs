@@ -141,7 +141,8 @@ fn prepared(stream: &mut StreamId, leases: &mut Vec<LeaseId>) -> Image {
     let create = on(&disk).limits(limits()).layout(Layout::SingleFile);
     let store = create.create(root()).unwrap();
     *stream = store.create_stream("s").unwrap();
-    for n in 0..12 {
+    // So many that what comes next does not fit into the room that the file has from birth.
+    for n in 0..20 {
         let lease = store.lease("old", "test", None, &[]).unwrap();
         store.put_objects(lease, vec![content(n)]).unwrap();
         leases.push(lease);

@@ -218,7 +218,7 @@ fn live(layout: Layout, large_bytes: usize) {
     life.weigh("1 % edited", &[0, 1]);
     life.put(2);
     life.weigh("1 % edited again", &[0, 1, 2]);
-    let mut life = life.reopen();
+    let life = life.reopen();
     life.read(&[1, 2]);
     life.retire(&[0, 1]);
     life.reclaim();
