@@ -6,7 +6,7 @@
 //! ```
 //! An unreadable object stops the compaction of its file: nothing is lost by tidying up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use super::fetch::stored;
@@ -105,12 +105,13 @@ impl Store {
         core.disk.mark(Step::CompactCopy);
         let mut builder =
             Builder::create(&core.disk, &core.root, me.owner, unique, core.limits.block_bytes)?;
+        // Salvage reads what an extent is from the footer: it moves along.
+        let told = described.extents.iter().rev();
+        let told: BTreeMap<u64, &[u8]> = told.map(|e| (e.extent.offset, &e.about[..])).collect();
         let mut copies = Vec::new();
         for (object, old) in self.live_objects(file)? {
             let Place::Extent { offset, .. } = old.place else { continue };
-            // Salvage reads what an extent is from the footer: it moves along.
-            let mut told = described.extents.iter().filter(|e| e.extent.offset == offset);
-            let about = told.next().map_or(&[][..], |e| &e.about);
+            let about = told.get(&offset).copied().unwrap_or_default();
             let extent = Extent { digest: old.digest, len: old.len, codec: old.codec, about };
             builder.begin()?;
             let mut from = 0;

@@ -9,7 +9,7 @@ use super::removing::remove_lease;
 use super::store::Store;
 use super::streams::{Streams, unknown};
 use crate::digest::Digest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{CheckpointId, LeaseId, Ordinal, ReceiptId, StreamId};
 use crate::manifest::{
     CheckpointRow, ChunkRow, LeaseRow, Reading, ReceiptRow, Settled, StreamRow, Table, TakenApart,
@@ -162,7 +162,7 @@ impl Store {
 
     /// Goes on taking apart what was retired before, in ONE transaction of at most `references_max`
     /// references to pieces, or as many as one row has: after a crash as well. What a reader of this process
-    /// is in the middle of is left.
+    /// is in the middle of is left, and so is, with a warning in `health`, what other rows contradict.
     ///
     /// # Errors
     /// As [`Store::transact`].
@@ -174,13 +174,19 @@ impl Store {
         if self.snapshot()?.count(Table::Retiring)? == 0 {
             return Ok(Default::default());
         }
-        self.retire_rows(Step::RetirePart, "taken apart", |w, going| {
+        let done = self.retire_rows(Step::RetirePart, "taken apart", |w, going| {
             let apart = w.take_apart(references_max)?;
             if apart.recipes > 0 {
                 going.things.push(format!("{} recipes", apart.recipes));
             }
             Ok(apart)
-        })
+        })?;
+        if done.0.contradicted > 0 {
+            let place = format!("{} retiring objects", done.0.contradicted);
+            let cause = "other rows contradict, and nothing of them was removed: check says which";
+            self.core().condition.warn(Error::damage("retire", place, cause));
+        }
+        Ok(done)
     }
 }
 

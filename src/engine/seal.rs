@@ -325,9 +325,14 @@ impl SealedSet {
         if !Protection::LabelReferrers.is_on() {
             return rows.into_rows();
         }
+        let mut told = None;
         for (extent, member) in (0..).zip(members) {
             let content = &self.contents[*member];
-            content.context.iter().for_each(|row| rows.context(row));
+            // What many contents share is told once.
+            if !told.is_some_and(|told| Arc::ptr_eq(told, &content.context)) {
+                content.context.iter().for_each(|row| rows.context(row));
+                told = Some(&content.context);
+            }
             content.referrer.iter().for_each(|row| rows.referrer(extent, row.clone()));
         }
         rows.into_rows()

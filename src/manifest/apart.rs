@@ -38,6 +38,9 @@ pub struct TakenApart {
     pub is_more_left: bool,
     /// Whether some of them were left because a reader of this process is in the middle of them.
     pub is_held: bool,
+    /// Those that were left because other rows contradict: something still refers to them, or they are no
+    /// recipes.
+    pub contradicted: u64,
 }
 
 impl Write<'_> {
@@ -69,7 +72,9 @@ impl Write<'_> {
             let next = self.list::<RetiringRow>((from, Bound::Unbounded), 1)?.pop();
             let Some((object, retiring)) = next else { break };
             from = Bound::Excluded(object);
-            if self.may_take_apart(object) {
+            if self.is_contradicted(object)? {
+                done.contradicted += 1;
+            } else if self.may_take_apart(object) {
                 self.take_one_apart(object, &retiring, references_max, &mut done)?;
             } else {
                 done.is_held = true;
@@ -77,6 +82,13 @@ impl Write<'_> {
         }
         done.is_more_left = self.count(Table::Retiring)? > 0;
         Ok(done)
+    }
+
+    /// Whether other rows say that `object` does not retire: something refers to it, or it has bytes of its own.
+    fn is_contradicted(&self, object: ObjectId) -> Result<bool> {
+        let row = self.get::<ObjectRow>(&object)?;
+        let is_whole = row.is_some_and(|row| row.place != Place::Recipe);
+        Ok(is_whole || (Protection::RetiringUnfound.is_on() && self.has_edges(object)?))
     }
 
     fn take_one_apart(

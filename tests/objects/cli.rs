@@ -266,6 +266,45 @@ fn a_name_never_chooses_a_path() {
     assert!(told.contains("link is skipped"), "{told}");
 }
 
+/// Is the store not taken into itself where it is given by a link and stands below what is put?
+#[test]
+fn a_store_behind_a_link_is_not_put_into_itself() {
+    let home = Home::new();
+    let tree = tree(&home);
+    let real = home.text("tree/s.stone");
+    ran(&["put", &real, &home.file("a", "abc"), "--name", "n/a"], 0);
+    let link = home.text("to-it");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let said = ran(&["put", &link, &tree, "-r", "--name", "data"], 3);
+    assert!(said.contains("it is the store"), "{said}");
+    let named: Vec<_> = names(&link, "data").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(named, ["data/large", "data/sub/same", "data/sub/small"]);
+}
+
+/// Does a snapshot that cannot be made leave nothing behind; and is there a way to be rid of one that was stopped?
+#[test]
+fn obj11_a_snapshot_that_was_not_made_is_not_there() {
+    let home = Home::new();
+    let store = home.text("s.stone");
+    ran(&["put", &store, &home.file("a", "abc"), "--name", "n/a"], 0);
+    let said = ran(&["snapshot", "create", &store, "s", "n/a", "n/typo"], 1);
+    assert!(said.contains("n/typo"), "{said}");
+    assert!(json(&["snapshot", "ls", &store], 0)["snapshots"].as_array().unwrap().is_empty());
+    {
+        let opened = sealstone::Store::open(&store).unwrap();
+        let draft = opened.objects().snapshot("s").unwrap();
+        draft.add(&"n/a".parse().unwrap()).unwrap();
+        drop(draft);
+        opened.close().unwrap();
+    }
+    let said = ran(&["snapshot", "rm", &store, "s"], 1);
+    assert!(said.contains("--open"), "{said}");
+    ran(&["snapshot", "rm", &store, "s", "--open", "-n"], 0);
+    assert_eq!(json(&["snapshot", "ls", &store], 0)["snapshots"][0]["state"], "open");
+    ran(&["snapshot", "rm", &store, "s", "--open"], 0);
+    assert!(json(&["snapshot", "ls", &store], 0)["snapshots"].as_array().unwrap().is_empty());
+}
+
 /// Are wrong arguments refused before anything is written, with the exit code that says so?
 #[test]
 fn wrong_arguments_are_refused() {

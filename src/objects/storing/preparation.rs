@@ -1,5 +1,7 @@
 //! The handle of a preparation, and putting bytes.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use super::options::PutOptions;
@@ -28,7 +30,7 @@ pub struct Preparation {
     /// Held by who seals.
     pub(super) sealing: Mutex<()>,
     /// What labels tell of names that are about to be published.
-    pub(super) named: Mutex<Vec<RowText>>,
+    pub(super) named: Mutex<Vec<Arc<[RowText]>>>,
 }
 
 impl Preparation {

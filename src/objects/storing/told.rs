@@ -21,17 +21,18 @@ impl Preparation {
         let table = Table::Names.number();
         let told =
             names.map(|(key, digest)| Ok((table, key.to_bytes(), ToldName(digest).value()?)));
-        let told = told.collect::<Result<Vec<RowText>>>()?;
-        self.named.lock().extend(told.iter().cloned());
+        let told: Arc<[RowText]> = told.collect::<Result<Vec<RowText>>>()?.into();
+        self.named.lock().push(told.clone());
         let done = act();
-        self.named.lock().retain(|row| !told.contains(row));
+        self.named.lock().retain(|one| !Arc::ptr_eq(one, &told));
         done
     }
 
     /// The rows that the labels of a batch tell besides.
     pub(super) fn told(&self, batch: &Batch) -> Result<Arc<[RowText]>> {
         let snapshot = self.store.snapshot()?;
-        let mut rows = self.named.lock().clone();
+        let mut rows: Vec<RowText> =
+            self.named.lock().iter().flat_map(|one| one.iter().cloned()).collect();
         // What is stored already has its own labels.
         for listed in batch.lists.iter().filter(|listed| listed.known.is_none()) {
             let mut begins = 0u64;

@@ -2,7 +2,7 @@
 //! crash?
 
 use sealstone::engine::{Budget, Store};
-use sealstone::manifest::{NameRow, ObjectRow, Reading, Table};
+use sealstone::manifest::{NameRow, ObjectRow, Reading, RetiringRow, Table};
 use sealstone::objects::Subject;
 use sealstone::protection::{Protection, switch_off};
 use sealstone::vfs::Step;
@@ -121,4 +121,36 @@ fn obj27_a_bounded_retirement_that_nobody_goes_on_with_stays() {
     assert!(done.is_more_left && done.references >= 1, "{done:?}");
     store.reclaim(Budget::default()).unwrap();
     assert_eq!((count(&store, Table::Retiring), count(&store, Table::Objects)), (0, 0));
+}
+
+/// Is a row that says that something retires believed only where no other row contradicts it: nothing goes that a
+/// name refers to, or that has bytes of its own, and what does retire goes all the same?
+#[test]
+fn obj15_obj18_a_retiring_row_that_others_contradict_takes_nothing() {
+    each(43, |_, _, store| {
+        let named = recipe(&store, "files/a", &[0, 1, 2, 3, 4, 5, 6]);
+        let plain = file(&store, "files/b", 7);
+        let (_, loose) = put(&store, &[8]);
+        recipe(&store, "files/c", &[10, 11, 13, 14]);
+        switched(&store, "files/c");
+        let forged = store.transact(Step::LeaseCommit, |w| {
+            let commit = w.commit_seq();
+            for object in [named, plain, loose[0]] {
+                w.put(&object, &RetiringRow { commit })?;
+            }
+            Ok(())
+        });
+        forged.unwrap();
+        let before = shown(&store);
+        for recipes in [1, 0] {
+            let done = store.reclaim(Budget::default()).unwrap();
+            assert_eq!((done.recipes, done.is_more_left), (recipes, true), "{done:?}");
+        }
+        assert_eq!(shown(&store), before);
+        bytes_of(&store, loose[0]);
+        assert!(store.accounts().unwrap().are_closed());
+        assert_eq!(count(&store, Table::Retiring), 3);
+        let told = format!("{:?}", store.health().warnings);
+        assert!(told.contains("3 retiring objects"), "{told}");
+    });
 }

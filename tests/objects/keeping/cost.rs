@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use sealstone::engine::{Append, Layout, NewObject, Store};
+use sealstone::engine::{Append, Budget, Layout, NewObject, Store, Thing};
 use sealstone::ids::NameGeneration;
 use sealstone::journal::Level;
 use sealstone::manifest::{NameRow, ObjectRow, Piece, Place, RecipeRow, ValueForm};
-use sealstone::objects::Digest;
+use sealstone::objects::{Digest, Expected, Publish};
 use sealstone::vfs::Step;
 
 use super::support::*;
@@ -108,4 +108,56 @@ fn obj24_appends_go_on_meanwhile() {
     );
     assert!(appends >= 3, "{appends} appends in {took:?}");
     assert!(longest < took, "an append waited for the whole retirement: {longest:?} of {took:?}");
+}
+
+/// Does the time to put contents and publish a name for each follow their number, not its square?
+#[test]
+fn obj8_publishing_many_names_costs_as_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::options().limits(small()).create(folder.path().join("s")).unwrap();
+    let prep = store.objects().prepare("many").unwrap();
+    let mut next = 0u64;
+    let mut took = |many: u64| {
+        let changes: Vec<Publish> = (next..next + many)
+            .map(|n| {
+                let bytes = [&[7; 90][..], &n.to_be_bytes()[..]].concat();
+                let digest = prep.put(&bytes).unwrap();
+                Publish::new(name(&format!("files/number-{n:08}")), Expected::Nothing, digest)
+            })
+            .collect();
+        next += many;
+        let began = Instant::now();
+        prep.publish(&changes).unwrap();
+        began.elapsed().as_secs_f64()
+    };
+    let few = took(1_000).max(took(1_000));
+    let many = took(16_000);
+    println!("1,000 names in {few:.3} s, 16,000 in {many:.3} s: {:.1} times", many / few);
+    assert!(many < few * 60.0, "{few} {many}");
+}
+
+/// Does the time to rewrite a file follow the number of contents in it, not its square?
+#[test]
+fn obj24_a_rewrite_costs_as_many_contents_as_the_file_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::options().limits(small()).create(folder.path().join("s")).unwrap();
+    let mut next = 0u64;
+    let mut took = |many: u64| {
+        let lease = store.lease("test", "rewritten", None, &[]).unwrap();
+        let contents = (next..next + many).map(|n| [&[7; 70][..], &n.to_be_bytes()[..]].concat());
+        let put = store.put_objects(lease, contents.collect()).unwrap();
+        next += many;
+        // One that is dead.
+        let objects: Vec<_> = put[1..].iter().map(|(object, _)| *object).collect();
+        store.lease("test", "stays", None, &objects).unwrap();
+        store.retire(&[Thing::Lease(lease)], "the first one").unwrap();
+        let began = Instant::now();
+        let budget = Budget { dead_percent: Some(0), ..Budget::default() };
+        assert_eq!(store.reclaim(budget).unwrap().compacted, 1);
+        began.elapsed().as_secs_f64()
+    };
+    let few = took(1_000).max(took(1_000));
+    let many = took(32_000);
+    println!("1,000 contents in {few:.3} s, 32,000 in {many:.3} s: {:.1} times", many / few);
+    assert!(many < few * 70.0, "{few} {many}");
 }

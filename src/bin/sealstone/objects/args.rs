@@ -261,6 +261,9 @@ pub struct SnapshotRmArgs {
     pub store: PathBuf,
     /// The snapshot
     pub snapshot: String,
+    /// Also one that is open, because its 'snapshot create' was stopped
+    #[arg(long)]
+    pub open: bool,
     /// Write beside other processes that do so with this flag as well
     #[arg(long)]
     pub shared: bool,

@@ -1,6 +1,8 @@
 //! `sealstone snapshot create|ls|cat|rm STORE`: what names stood for, kept.
 
-use sealstone::objects::{Gone, Name, Objects, SnapshotInfo};
+use sealstone::objects::{
+    Gone, Name, NameView, ObjectSnapshotState, Objects, SnapshotDraft, SnapshotInfo,
+};
 use sealstone::{Error, ErrorKind};
 use serde_json::{Value, json};
 
@@ -26,12 +28,22 @@ pub fn create(args: &SnapshotCreateArgs, output: &mut Output) -> Result<u8, End>
     if args.dry_run {
         return would(args, &wanted, &objects, output);
     }
-    let draft = objects.snapshot(&args.snapshot)?;
-    draft.add_all(&wanted.names)?;
-    for namespace in &wanted.namespaces {
-        draft.add_namespace(namespace)?;
+    // What cannot be added is told before anything is opened.
+    for name in &wanted.names {
+        standing(&objects, name)?;
     }
-    let done = draft.commit()?;
+    let went_on = objects.snapshots()?.iter().any(|one| one.name == args.snapshot);
+    let draft = objects.snapshot(&args.snapshot)?;
+    let done = match add(&draft, &wanted) {
+        Ok(()) => draft.commit()?,
+        Err(e) => {
+            // What this call opened goes with it; what stood before stands.
+            if !went_on && draft.commit().is_ok() {
+                let _ = objects.retire_snapshot(&args.snapshot, "not all of it could be added");
+            }
+            return Err(e.into());
+        }
+    };
     drop(objects);
     store.close()?;
     if output.is_json {
@@ -50,6 +62,17 @@ pub fn create(args: &SnapshotCreateArgs, output: &mut Output) -> Result<u8, End>
         size(done.bytes),
     ))?;
     Ok(0)
+}
+
+fn add(draft: &SnapshotDraft, wanted: &Wanted) -> sealstone::Result<()> {
+    draft.add_all(&wanted.names)?;
+    wanted.namespaces.iter().try_for_each(|namespace| draft.add_namespace(namespace).map(drop))
+}
+
+fn standing(objects: &Objects, name: &Name) -> sealstone::Result<NameView> {
+    objects
+        .name(name)?
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, "snapshot", name, "nothing stands there"))
 }
 
 fn wanted(args: &SnapshotCreateArgs, objects: &Objects) -> Result<Wanted, End> {
@@ -79,9 +102,7 @@ fn would(
 ) -> Result<u8, End> {
     let (mut names, mut bytes) = (0u64, 0u64);
     for name in &wanted.names {
-        let view = objects.name(name)?.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "snapshot", name, "nothing stands there")
-        })?;
+        let view = standing(objects, name)?;
         (names, bytes) = (names + 1, bytes.saturating_add(view.len));
     }
     for namespace in &wanted.namespaces {
@@ -184,7 +205,17 @@ pub fn remove(args: &SnapshotRmArgs, output: &mut Output) -> Result<u8, End> {
         let place = format!("snapshot {:?}", args.snapshot);
         Error::new(ErrorKind::NotFound, "snapshot rm", place, "there is no such snapshot")
     })?;
+    let is_open = found.state == ObjectSnapshotState::Open;
+    if is_open && !args.open {
+        let place = format!("snapshot {:?}", args.snapshot);
+        let cause = "it is open: complete it with 'snapshot create', or give it up with --open";
+        return Err(Error::new(ErrorKind::Conflict, "snapshot rm", place, cause).into());
+    }
     let gone = [Gone::Snapshot(args.snapshot.clone())];
+    if is_open && !args.dry_run {
+        // Only its own process, or nobody, has it: then it is committed, and goes.
+        objects.snapshot(&args.snapshot)?.commit()?;
+    }
     let retired = match args.dry_run {
         true => None,
         false => Some(objects.retire(&gone, "retired by hand")?),

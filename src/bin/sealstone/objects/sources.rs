@@ -42,7 +42,7 @@ impl Sources {
             let cause = "it is a directory; give --recursive to take the files below it";
             return Err(Error::invalid("put", path.display(), cause));
         }
-        let store = disk.meta(&args.store).ok().flatten().map(|meta| meta.identity);
+        let store = identity_of_store(&*disk, &args.store);
         let mut sources = Self::default();
         sources.walk(&*disk, args, store)?;
         if sources.files.is_empty() {
@@ -97,6 +97,16 @@ impl Sources {
         self.skipped.sort();
         Ok(())
     }
+}
+
+/// Which directory or file the store is; where its path is a link, what that leads to.
+fn identity_of_store(disk: &dyn Disk, path: &Path) -> Option<Identity> {
+    let meta = disk.meta(path).ok().flatten()?;
+    let led_to = match meta.kind {
+        EntryKind::Other => disk.meta(&path.join(".")).ok().flatten(),
+        _ => None,
+    };
+    Some(led_to.unwrap_or(meta).identity)
 }
 
 /// The name of a file whose path below a directory is `inside`: a namespace alone takes it as it is.
