@@ -66,6 +66,9 @@ enum Part {
     SelfChecked(Range<u64>),
 }
 
+/// The most bytes that are read at once of pieces, or of compressed content: 1 GiB.
+const MADE_BYTES_MAX: u64 = 1 << 30;
+
 /// The whole of an object.
 pub(crate) fn fetch(core: &Core, cache: &FileCache, object: ObjectId) -> Result<Vec<u8>> {
     fetch_part(core, cache, object, &Part::Whole)
@@ -118,6 +121,19 @@ fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> 
         }
         before = Some(now);
     }
+}
+
+/// P9: what is asked for may be far longer than what is stored of it, in pieces that repeat and in compressed
+/// bytes: at most so much is made of that at once.
+fn check_bounded(object: ObjectId, row: &ObjectRow, range: Option<&Range<u64>>) -> Result<()> {
+    let len = range.map_or(row.len, |range| range.end.saturating_sub(range.start));
+    let is_as_stored = row.codec == CODEC_NONE && row.place != Place::Recipe;
+    if is_as_stored || len <= MADE_BYTES_MAX {
+        return Ok(());
+    }
+    let cause =
+        format!("{len} bytes, and {MADE_BYTES_MAX} at most are read at once: read it in ranges");
+    Err(Error::new(ErrorKind::LimitExceeded, "fetch", place(object), cause))
 }
 
 fn place(object: ObjectId) -> String {
@@ -227,6 +243,7 @@ impl Look<'_> {
             Part::Range(range) | Part::SelfChecked(range) => Some(range),
         };
         check_plain(object, row, range)?;
+        check_bounded(object, row, range)?;
         match row.place {
             Place::Inline => {
                 let Some(inline) = self.snapshot.get::<InlineRow>(&object)? else {

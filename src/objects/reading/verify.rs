@@ -1,8 +1,8 @@
 //! Verify: an object's digest, computed anew from all of its bytes.
 
 use super::object::Object;
-use super::reader::Windows;
-use crate::digest::{Digest, Hasher};
+use super::reader::{READ_AHEAD_BYTES, Windows};
+use crate::digest::Hasher;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 
@@ -36,9 +36,14 @@ impl Object {
         let (mut run, mut at) = (Run::default(), 0);
         while at < self.len() {
             let Some(piece) = self.pin.piece_at(self.id, at, &mut run)? else { return Ok(None) };
-            let within = at..at.saturating_add(piece.len).min(self.len());
-            let bytes = self.pin.fetch_run(self.id, within, &mut run)?;
-            if Digest::of(&bytes) != piece.digest {
+            let end = at.saturating_add(piece.len).min(self.len());
+            let (mut hasher, mut from) = (Hasher::default(), at);
+            while from < end {
+                let to = from.saturating_add(READ_AHEAD_BYTES).min(end);
+                hasher.update(&self.pin.fetch_run(self.id, from..to, &mut run)?);
+                from = to;
+            }
+            if hasher.finish() != piece.digest {
                 return Ok(Some(piece.place));
             }
             at = at.saturating_add(piece.len.max(1));

@@ -3,7 +3,9 @@
 use sealstone::ErrorKind;
 use sealstone::engine::{Budget, Layout, ScrubBudget, Store, Thing};
 use sealstone::ids::FileId;
-use sealstone::manifest::{FileRow, InlineRow, LeaseRow, ObjectRow, Place, Reading, Table};
+use sealstone::manifest::{
+    FileRow, InlineRow, LeaseRow, ObjectRow, Piece, Place, Reading, RecipeRow, Table,
+};
 use sealstone::vfs::sim::{Fault, FaultKind};
 use sealstone::vfs::{Access, Disk, Operation, write_all_at};
 
@@ -101,4 +103,30 @@ fn obj21_an_orphan_that_stays_stops_no_reclaim() {
     disk.clear_faults();
     let done = store.reclaim(Budget::default()).unwrap();
     assert_eq!((done.orphans, done.orphan_bytes, done.not_unlinked), (1, 9, 0));
+}
+
+/// Is a whole that would be far longer than what is stored of it refused at once, and read in ranges?
+#[test]
+fn obj2_a_few_bytes_never_become_gigabytes_at_once() {
+    each(44, |_, _, store| {
+        let (bytes, lease) = (vec![7; 2 << 20], store.lease("test", "piece", None, &[]).unwrap());
+        let len = bytes.len() as u64;
+        let piece = store.put_objects(lease, vec![bytes.clone()]).unwrap()[0].0;
+        let made = store.transact(sealstone::vfs::Step::LeaseCommit, |w| {
+            let (object, lease) = (w.next_object_id()?, w.next_lease_id()?);
+            let pieces = vec![Piece { object: piece, len }; 1024];
+            w.put(&(object, 0), &RecipeRow { pieces })?;
+            let (digest, len) = (digest(2), 1024 * len);
+            let place = Place::Recipe;
+            w.put(&object, &ObjectRow { digest, len, stored_len: 0, codec: 0, place })?;
+            let (holder, purpose) = ("test".to_owned(), "long".to_owned());
+            let lease_row = LeaseRow { holder, purpose, deadline: None, objects: vec![object] };
+            w.put(&lease, &lease_row)?;
+            Ok(object)
+        });
+        let object = made.unwrap().value;
+        let refused = store.fetch(object).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
+        assert_eq!(store.fetch_range(object, len..2 * len).unwrap(), bytes);
+    });
 }
