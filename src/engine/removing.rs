@@ -12,6 +12,7 @@ use crate::manifest::{
     ObjectSnapshotState, PREPARATION_HOLDER, PreparationRow, Reading, SnapshotNameKey,
     SnapshotNameRow, Write,
 };
+use crate::protection::Protection;
 
 /// Rows that are gathered before they go.
 const PAGE: usize = 1024;
@@ -121,7 +122,8 @@ fn take_lease(w: &mut Write<'_>, lease: LeaseId) -> Result<Option<LeaseRow>> {
     w.remove::<LeaseRow>(&lease)
 }
 
-/// Ends the hold of a lease on `objects`, wherever it is written, and on nothing else.
+/// Ends the hold of a lease on `objects`, wherever it is written, and on nothing else. What it keeps as a
+/// piece of something that is not complete yet it keeps on as that (OBJ7).
 ///
 /// # Errors
 /// As [`Write::remove`].
@@ -134,7 +136,13 @@ pub(crate) fn remove_leased(
     let mut named: std::collections::BTreeSet<ObjectId> = row.objects.iter().copied().collect();
     for object in objects {
         named.remove(&object);
-        w.remove::<LeasedRow>(&(lease, object))?;
+        let key = (lease, object);
+        match w.get::<LeasedRow>(&key)? {
+            Some(leased) if leased.is_piece && Protection::PieceLeases.is_on() => {
+                w.put(&key, &LeasedRow { is_whole: false, ..leased })?;
+            }
+            _ => drop(w.remove::<LeasedRow>(&key)?),
+        }
     }
     let before = row.objects.len();
     row.objects.retain(|object| named.contains(object));

@@ -52,7 +52,7 @@ fn fill(store: &Store) {
         let (purpose, objects) = ("p".to_owned(), Vec::new());
         w.put(&lease, &LeaseRow { holder, purpose, deadline: None, objects })?;
         w.put(&"p".to_owned(), &PreparationRow { lease, created: None })?;
-        w.put(&(lease, object), &LeasedRow { object, is_piece: false })?;
+        w.put(&(lease, object), &LeasedRow { object, is_whole: true, is_piece: false })?;
         let names = vec![HandoffName {
             namespace: Namespace::OBJECTS.0,
             name: "ns\0b".to_owned(),

@@ -269,7 +269,7 @@ fn obj3_a_gap_is_an_error_on_write_and_on_read() {
             w.put(&object, &ObjectRow { digest, len: 600, stored_len: 0, codec: 0, place })?;
             w.put(&(object, 0), &RecipeRow { pieces: vec![Piece { object: first, len: 300 }] })?;
             let lease = w.require::<PreparationRow>(&"import".to_owned())?.lease;
-            w.put(&(lease, object), &LeasedRow { object, is_piece: false })
+            w.put(&(lease, object), &LeasedRow { object, is_whole: true, is_piece: false })
         })
     };
     assert_eq!(write().unwrap_err().kind(), ErrorKind::Invalid);

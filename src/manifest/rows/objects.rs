@@ -81,7 +81,9 @@ impl Row for RetiringRow {
 pub struct LeasedRow {
     /// What it keeps.
     pub object: ObjectId,
-    /// Whether it is a piece of something whose recipe is not complete yet.
+    /// Whether it is kept as it is, until it is published.
+    pub is_whole: bool,
+    /// Whether it is kept as a piece of something whose recipe is not complete yet.
     pub is_piece: bool,
 }
 

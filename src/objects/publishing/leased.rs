@@ -60,7 +60,7 @@ impl Leased {
         for (object, row) in rows.object_of(digest)?.into_iter().rev() {
             let leased = rows.get::<LeasedRow>(&(self.lease, object))?;
             let is_kept = self.objects.contains(&object)
-                || leased.as_ref().is_some_and(|leased| !leased.is_piece);
+                || leased.as_ref().is_some_and(|leased| leased.is_whole);
             // OBJ8
             if is_kept || !Protection::PublishedKept.is_on() {
                 let is_recipe = row.place == Place::Recipe;

@@ -43,14 +43,12 @@ impl Objects {
             let lease = snapshot.require::<LeaseRow>(&row.lease)?;
             let (mut objects, mut bytes, mut pieces) = (0, 0u64, 0);
             snapshot.scan::<LeasedRow>(leased_of(row.lease), &mut |_, leased| {
-                match leased.is_piece {
-                    true => pieces += 1,
-                    false => {
-                        let of = snapshot.require::<ObjectRow>(&leased.object)?;
-                        objects += 1;
-                        bytes = bytes.saturating_add(of.len);
-                    }
+                if leased.is_whole {
+                    let of = snapshot.require::<ObjectRow>(&leased.object)?;
+                    objects += 1;
+                    bytes = bytes.saturating_add(of.len);
                 }
+                pieces += u64::from(leased.is_piece);
                 Ok(ControlFlow::Continue(()))
             })?;
             views.push(PreparationView {

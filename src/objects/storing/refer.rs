@@ -49,7 +49,8 @@ impl Preparation {
         for (taken, object) in batch.contents.iter().zip(objects) {
             if taken.content.is_whole {
                 keep(w, lease, *object)?;
-            } else if taken.is_open {
+            }
+            if taken.is_open {
                 keep_piece(w, lease, *object)?;
             }
         }
@@ -87,10 +88,7 @@ impl Preparation {
         });
         let queue = self.queue.lock();
         for object in free.into_iter().filter(|object| !queue.is_held(*object)) {
-            let key = (lease, object);
-            if w.get::<LeasedRow>(&key)?.is_some_and(|row| row.is_piece) {
-                w.remove::<LeasedRow>(&key)?;
-            }
+            keep_no_piece(w, lease, object)?;
         }
         Ok(Published { objects: objects.to_vec(), unneeded })
     }
@@ -138,12 +136,28 @@ pub(super) fn check_lease(w: &Write, lease: LeaseId, name: &str) -> Result<()> {
 
 /// Leases an object.
 pub(super) fn keep(w: &mut Write, lease: LeaseId, object: ObjectId) -> Result<()> {
-    w.put(&(lease, object), &LeasedRow { object, is_piece: false })
+    let key = (lease, object);
+    let is_piece = w.get::<LeasedRow>(&key)?.is_some_and(|leased| leased.is_piece);
+    w.put(&key, &LeasedRow { object, is_whole: true, is_piece })
 }
 
 /// Leases an object as a piece of something that is not whole yet.
 fn keep_piece(w: &mut Write, lease: LeaseId, object: ObjectId) -> Result<()> {
-    w.insert_absent(&(lease, object), &LeasedRow { object, is_piece: true }).map(drop)
+    let key = (lease, object);
+    let is_whole = w.get::<LeasedRow>(&key)?.is_some_and(|leased| leased.is_whole);
+    w.put(&key, &LeasedRow { object, is_whole, is_piece: true })
+}
+
+/// An object is no piece any more of anything that is not whole.
+fn keep_no_piece(w: &mut Write, lease: LeaseId, object: ObjectId) -> Result<()> {
+    let key = (lease, object);
+    match w.get::<LeasedRow>(&key)? {
+        Some(leased) if leased.is_piece && leased.is_whole => {
+            w.put(&key, &LeasedRow { is_piece: false, ..leased })
+        }
+        Some(leased) if leased.is_piece => w.remove::<LeasedRow>(&key).map(drop),
+        _ => Ok(()),
+    }
 }
 
 fn pieces_of(batch: &Batch, listed: &Listed, objects: &[ObjectId]) -> Result<Vec<Piece>> {

@@ -99,7 +99,7 @@ pub fn as_rows(store: &Store, lease: LeaseId, is_piece: bool) {
     let moved = store.transact(Step::LeaseCommit, |w| {
         let mut row = w.require::<LeaseRow>(&lease)?;
         for object in std::mem::take(&mut row.objects) {
-            w.put(&(lease, object), &LeasedRow { object, is_piece })?;
+            w.put(&(lease, object), &LeasedRow { object, is_whole: !is_piece, is_piece })?;
         }
         w.put(&lease, &row)
     });
@@ -125,7 +125,7 @@ pub fn put_recipe(store: &Store, lease: LeaseId, numbers: &[u64]) -> (Digest, Ob
         let object = w.next_object_id()?;
         w.put(&object, &row)?;
         w.put(&(object, 0), &RecipeRow { pieces })?;
-        w.put(&(lease, object), &LeasedRow { object, is_piece: false })?;
+        w.put(&(lease, object), &LeasedRow { object, is_whole: true, is_piece: false })?;
         Ok(object)
     });
     (row.digest, committed.unwrap().value)
