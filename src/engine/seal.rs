@@ -21,7 +21,7 @@ use crate::digest::Digest;
 use crate::error::Result;
 use crate::format::{framed, layout};
 use crate::ids::{ObjectId, UniqueId};
-use crate::manifest::{ObjectRow, Reading};
+use crate::manifest::{ObjectRow, Place, Reading};
 use crate::protection::Protection;
 use crate::sealed::{self, Builder, Built, Extent, Label, Reader, Referrer};
 
@@ -54,13 +54,23 @@ pub(crate) struct Content {
     pub(crate) in_file: bool,
     /// Compressed, where a sample says that it pays.
     pub(crate) compress: bool,
+    /// In an object that has its bytes itself, since recipes name it: one that is a recipe is none for it.
+    pub(crate) is_piece: bool,
 }
 
 impl Content {
     pub(crate) fn new(bytes: impl Into<Arc<Vec<u8>>>, referrer: Option<RowText>) -> Self {
         let (about, context, inputs) = (Vec::new(), Arc::default(), Vec::new());
         let (bytes, digest) = (bytes.into(), None);
-        Self { bytes, digest, about, referrer, context, inputs, in_file: false, compress: false }
+        let (in_file, compress, is_piece) = (false, false, false);
+        Self { bytes, digest, about, referrer, context, inputs, in_file, compress, is_piece }
+    }
+}
+
+impl Content {
+    /// Whether an object that is stored like `row` can be this content for all that names it.
+    pub(super) fn suits(&self, row: &ObjectRow) -> bool {
+        !(self.is_piece && row.place == Place::Recipe)
     }
 }
 
@@ -207,6 +217,9 @@ impl SealedSet {
             if !Protection::DedupeVerified.is_on()
                 || super::fetch::holds(&self.core, cache, &snapshot, object, &row, &content.bytes)?
             {
+                if !content.suits(&row) {
+                    continue;
+                }
                 return Ok(Part::Known { object, row });
             }
             self.unreadable[index].push(object);

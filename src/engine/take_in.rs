@@ -142,6 +142,11 @@ impl SealedSet {
         for (object, row) in w.object_of(&self.digests[index])? {
             let is_here = match row.place {
                 Place::Inline => self.is_inline(w, index, object)?,
+                Place::Recipe
+                    if self.is_new_since(index, object) && !self.contents[index].suits(&row) =>
+                {
+                    continue;
+                }
                 Place::Extent { .. } | Place::Recipe if self.is_new_since(index, object) => {
                     return give_up(again, Again::Stored(index, object));
                 }

@@ -1,9 +1,11 @@
 //! Heal: an object whose bytes do not read gets others in their place. All that refers to it reads again.
 
+use std::ops::ControlFlow;
+
 use super::key::{EdgeKey, Key};
 use super::read::Reading;
 use super::row::Row;
-use super::rows::{EdgeRow, FileRow, InlineRow, ObjectRow, Place, RecipeRow};
+use super::rows::{EdgeRow, FileRow, InlineRow, LeasedRow, ObjectRow, Place, RecipeRow};
 use super::settle::recipe_of;
 use super::table::Table;
 use super::write::Write;
@@ -15,7 +17,7 @@ impl Write<'_> {
     /// length, whose bytes are durable and verified. Its bytes in the file that it leaves become dead, those
     /// in the file that it enters live. Whoever calls this writes the [`InlineRow`], or the rows of the
     /// recipe, that `sound` stands for, in the same transaction. False, and nothing was changed, where the
-    /// object is no longer so, or rows that its place needs are not there or do not read.
+    /// object is no longer so, where it is to be a recipe and is a piece, or where rows that its place needs are not there or do not read.
     ///
     /// # Errors
     /// `Damage` when the books of a file do not close.
@@ -30,7 +32,7 @@ impl Write<'_> {
         {
             return Ok(false);
         }
-        if sound.place == Place::Recipe && self.is_piece(object)? {
+        if sound.place == Place::Recipe && (self.is_piece(object)? || self.awaits(object)?) {
             return Ok(false);
         }
         match damaged.place {
@@ -55,6 +57,21 @@ impl Write<'_> {
             self.enter_file(file, sound.stored_len)?;
         }
         self.put(&object, sound).map(|()| true)
+    }
+
+    /// Whether `object` is leased as a piece of something whose recipe is not written yet.
+    fn awaits(&self, object: ObjectId) -> Result<bool> {
+        let first = EdgeKey { object, table: Table::Leased, key: Vec::new() };
+        let mut awaits = false;
+        self.scan::<EdgeRow>(first.., &mut |edge, _| {
+            if edge.object != object || edge.table != Table::Leased {
+                return Ok(ControlFlow::Break(()));
+            }
+            let key = <LeasedRow as Row>::Key::from_bytes(&edge.key)?;
+            awaits = self.get::<LeasedRow>(&key)?.is_some_and(|leased| leased.is_piece);
+            Ok(if awaits { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(awaits)
     }
 
     /// Whether a recipe names `object`.

@@ -1,6 +1,6 @@
 //! What waits becomes durable: sealed, then stored and leased in one transaction.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -72,7 +72,9 @@ impl Preparation {
     fn publish_batch(&self, batch: &Batch) -> Result<Option<Published>> {
         let referrer = (Table::Leases.number(), self.lease().to_bytes(), Vec::new());
         let told = self.told(batch)?;
+        let pieces = batch.digests_of_pieces();
         let content = |taken: &Taken| Content {
+            is_piece: pieces.contains(&taken.content.digest),
             context: Arc::clone(&told),
             digest: Some(taken.content.digest),
             compress: taken.content.compress == Compress::Auto,
@@ -82,14 +84,18 @@ impl Preparation {
         let mut set = self.store.seal_contents(batch.contents.iter().map(content).collect())?;
         let mut verdicts: Verdicts = BTreeMap::new();
         loop {
-            let ask = Cell::new(None);
+            let ask = RefCell::new(None);
             let tried = self.store.publish_again(&mut set, Step::PutCommit, |w, objects| {
                 self.refer(w, batch, objects, &verdicts, &ask)
             });
             match (tried, ask.take()) {
-                (Err(_), Some(Ask::Read(object))) => {
-                    let verdict = self.store.reads_whole(object)?;
-                    verdicts.insert(object, verdict);
+                (Err(_), Some(Ask::Read(objects))) => {
+                    for (object, row) in objects {
+                        // One that moved meanwhile is asked for again.
+                        let read = self.store.reads_whole(object)?;
+                        let is_whole = read.is_some();
+                        verdicts.insert(object, (read.unwrap_or(row), is_whole));
+                    }
                 }
                 (Err(_), Some(Ask::Again)) => return Ok(None),
                 (tried, _) => return tried.map(Some),

@@ -311,6 +311,16 @@ impl Batch {
         self.spare = spare;
     }
 
+    /// The digests of contents that lists name, whole or not.
+    pub(super) fn digests_of_pieces(&self) -> BTreeSet<Digest> {
+        let listed: BTreeSet<u64> =
+            self.lists.iter().flat_map(|listed| listed.list.numbers()).collect();
+        let pieces = self.contents.iter().filter(|taken| {
+            taken.is_open || !taken.content.is_whole || listed.contains(&taken.number)
+        });
+        pieces.map(|taken| taken.content.digest).collect()
+    }
+
     /// The object of the content `number`.
     pub(super) fn object_of(&self, number: u64, objects: &[ObjectId]) -> Option<ObjectId> {
         let at = self.contents.binary_search_by_key(&number, |taken| taken.number).ok()?;

@@ -1,6 +1,6 @@
 //! Inside the transaction: what a batch holds is leased, and whole lists of pieces become recipes.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::flush::Published;
@@ -14,15 +14,15 @@ use crate::manifest::{
     recipe_of,
 };
 
-/// Of objects that have the digest of a list: the row as it was looked at, where it reads and gives the bytes
-/// of its digest.
-pub(super) type Verdicts = BTreeMap<ObjectId, Option<ObjectRow>>;
+/// Of objects that have the digest of a list: the row as it was looked at, and whether it reads and gives the
+/// bytes of its digest.
+pub(super) type Verdicts = BTreeMap<ObjectId, (ObjectRow, bool)>;
 
 /// Why a transaction was given up, to be tried again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) enum Ask {
-    /// An object of a list's digest has to be read before it is known whether that is stored already.
-    Read(ObjectId),
+    /// Objects of the digests of lists have to be read before it is known whether those are stored already.
+    Read(Vec<(ObjectId, ObjectRow)>),
     /// What was known to be stored went.
     Again,
 }
@@ -32,6 +32,8 @@ enum Found {
     Stored(ObjectId),
     /// Nothing that reads, but perhaps something that does not.
     Damaged(Option<(ObjectId, ObjectRow)>),
+    /// One that has to be read first.
+    Unread(ObjectId, ObjectRow),
 }
 
 impl Preparation {
@@ -42,7 +44,7 @@ impl Preparation {
         batch: &Batch,
         objects: &[ObjectId],
         verdicts: &Verdicts,
-        ask: &Cell<Option<Ask>>,
+        ask: &RefCell<Option<Ask>>,
     ) -> Result<Published> {
         let lease = self.lease();
         check_lease(w, lease, &self.name)?;
@@ -55,6 +57,8 @@ impl Preparation {
             }
         }
         let (mut unneeded, mut free) = (Vec::new(), BTreeSet::new());
+        let mut ours: BTreeSet<ObjectId> = objects.iter().copied().collect();
+        let mut unread = Vec::new();
         for listed in &batch.lists {
             if let Some((object, row)) = &listed.known {
                 if w.get::<ObjectRow>(object)?.as_ref() != Some(row) || w.is_retiring(*object)? {
@@ -64,7 +68,12 @@ impl Preparation {
                 continue;
             }
             let pieces = pieces_of(batch, listed, objects)?;
-            let object = match self.stored(w, listed, &pieces, verdicts, ask)? {
+            let object = match stored(w, listed, &pieces, &ours, verdicts)? {
+                Found::Unread(object, row) => {
+                    unread.push((object, row));
+                    continue;
+                }
+                _ if !unread.is_empty() => continue,
                 Found::Stored(object) => {
                     for piece in &pieces {
                         if !w.has_edges(piece.object)? {
@@ -77,7 +86,11 @@ impl Preparation {
                 Found::Damaged(damaged) => write_recipe(w, listed, &pieces, damaged)?,
             };
             keep(w, lease, object)?;
+            ours.insert(object);
             free.extend(pieces.iter().map(|piece| piece.object));
+        }
+        if !unread.is_empty() {
+            return self.ask(ask, Ask::Read(unread));
         }
         free.extend(&batch.released);
         // What is a piece of something that is not whole yet stays.
@@ -93,34 +106,35 @@ impl Preparation {
         Ok(Published { objects: objects.to_vec(), unneeded })
     }
 
-    /// The object that is what `listed` says, if one stands.
-    fn stored(
-        &self,
-        w: &Write,
-        listed: &Listed,
-        pieces: &[Piece],
-        verdicts: &Verdicts,
-        ask: &Cell<Option<Ask>>,
-    ) -> Result<Found> {
-        let mut damaged = None;
-        for (object, row) in w.object_of(&listed.digest)? {
-            // Of the same pieces, each of which was read and compared.
-            if row.place == Place::Recipe && is_recipe_of(w, object, pieces)? {
-                return Ok(Found::Stored(object));
-            }
-            match verdicts.get(&object) {
-                Some(Some(seen)) if *seen == row => return Ok(Found::Stored(object)),
-                Some(None) => damaged = damaged.or(Some((object, row))),
-                _ => return self.ask(ask, Ask::Read(object)),
-            }
-        }
-        Ok(Found::Damaged(damaged))
-    }
-
-    fn ask<T>(&self, to: &Cell<Option<Ask>>, ask: Ask) -> Result<T> {
-        to.set(Some(ask));
+    fn ask<T>(&self, to: &RefCell<Option<Ask>>, ask: Ask) -> Result<T> {
+        *to.borrow_mut() = Some(ask);
         Err(Error::new(ErrorKind::Conflict, "put", place(&self.name), "looked at again"))
     }
+}
+
+/// The object that is what `listed` says, if one stands; `ours` are those of the batch, which were written
+/// just now, or read and compared.
+fn stored(
+    w: &Write,
+    listed: &Listed,
+    pieces: &[Piece],
+    ours: &BTreeSet<ObjectId>,
+    verdicts: &Verdicts,
+) -> Result<Found> {
+    let mut damaged = None;
+    for (object, row) in w.object_of(&listed.digest)? {
+        // Of the same pieces, each of which was read and compared.
+        if row.place == Place::Recipe && is_recipe_of(w, object, pieces)? {
+            return Ok(Found::Stored(object));
+        }
+        match verdicts.get(&object) {
+            _ if ours.contains(&object) => return Ok(Found::Stored(object)),
+            Some((seen, true)) if *seen == row => return Ok(Found::Stored(object)),
+            Some((seen, false)) if *seen == row => damaged = damaged.or(Some((object, row))),
+            _ => return Ok(Found::Unread(object, row)),
+        }
+    }
+    Ok(Found::Damaged(damaged))
 }
 
 /// The preparation stands.
