@@ -210,7 +210,7 @@ impl SealedSet {
     }
 
     /// Whether content `index` is stored already, and reads; else where it must go.
-    fn look_up(&mut self, cache: &FileCache, index: usize) -> Result<Part> {
+    pub(super) fn look_up(&mut self, cache: &FileCache, index: usize) -> Result<Part> {
         let content = &self.contents[index];
         let snapshot = self.core.snapshot()?;
         for (object, row) in snapshot.object_of(&self.digests[index])? {
@@ -222,7 +222,9 @@ impl SealedSet {
                 }
                 return Ok(Part::Known { object, row });
             }
-            self.unreadable[index].push(object);
+            if self.is_still(object, &row)? {
+                self.unreadable[index].push(object);
+            }
         }
         if !content.in_file
             && content.bytes.len() as u64 <= self.core.limits.object_inline_bytes_max

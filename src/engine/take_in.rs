@@ -26,6 +26,9 @@ enum Again {
     Stored(usize, ObjectId),
 }
 
+/// What has to be done before a transaction is tried again, of all its contents.
+type Agains = RefCell<Vec<Again>>;
+
 /// How often contents may come and go under a publication before it gives up.
 const TRIES_MAX: usize = 64;
 
@@ -49,7 +52,7 @@ impl SealedSet {
         refer: impl Fn(&mut Write, &[ObjectId]) -> Result<T>,
     ) -> Result<Committed<T>> {
         for _ in 0..TRIES_MAX {
-            let again = RefCell::new(None);
+            let again = Agains::default();
             let core = self.core.clone();
             let tried = core.transact(step, |w| {
                 let (objects, used) = self.take_in(w, &again)?;
@@ -62,20 +65,8 @@ impl SealedSet {
                     let Committed { settled, commit, count, .. } = committed;
                     return Ok(Committed { value, settled, commit, count });
                 }
-                (Err(_), Some(Again::Gone(index))) if self.streamed.is_some() => {
-                    self.parts[index] = self.streamed.clone().unwrap_or(Part::Inline);
-                }
-                (Err(_), Some(Again::Gone(index))) => {
-                    let inline_max = self.core.limits.object_inline_bytes_max;
-                    match self.contents[index].bytes.len() as u64 <= inline_max {
-                        true => self.parts[index] = Part::Inline,
-                        false => self.build(&[index])?,
-                    }
-                }
-                (Err(_), Some(Again::Stored(index, object))) => {
-                    self.verify_stored(cache, index, object)?;
-                }
-                (Err(e), None) => {
+                (Err(_), again) if !again.is_empty() => self.look_again(cache, again)?,
+                (Err(e), _) => {
                     if e.kind() == ErrorKind::OutcomeUnknown {
                         // P8: a row may name these files: delete nothing.
                         self.committed = (0..self.files.len()).collect();
@@ -86,6 +77,25 @@ impl SealedSet {
         }
         let cause = format!("its content came and went {TRIES_MAX} times; call again");
         Err(Error::new(ErrorKind::Conflict, "publish", "objects", cause))
+    }
+
+    /// Looks at everything again that came or went; what has to be stored after all is built together.
+    fn look_again(&mut self, cache: &FileCache, again: Vec<Again>) -> Result<()> {
+        let mut to_build = Vec::new();
+        for again in again {
+            match (again, &self.streamed) {
+                (Again::Stored(index, object), _) => self.verify_stored(cache, index, object)?,
+                (Again::Gone(index), Some(streamed)) => self.parts[index] = streamed.clone(),
+                (Again::Gone(index), None) => {
+                    let part = self.look_up(cache, index)?;
+                    if matches!(part, Part::Extent { .. }) {
+                        to_build.push(index);
+                    }
+                    self.parts[index] = part;
+                }
+            }
+        }
+        self.build(&to_build)
     }
 
     fn verify_stored(&mut self, cache: &FileCache, index: usize, object: ObjectId) -> Result<()> {
@@ -99,18 +109,21 @@ impl SealedSet {
         };
         if holds {
             self.parts[index] = Part::Known { object, row };
-        } else {
+        } else if self.is_still(object, &row)? {
             self.unreadable[index].push(object);
         }
         Ok(())
     }
 
-    /// Gives each content its object. Returns the objects, and which of our files are named now.
-    fn take_in(
-        &self,
-        w: &mut Write,
-        again: &RefCell<Option<Again>>,
-    ) -> Result<(Vec<ObjectId>, BTreeSet<usize>)> {
+    /// Whether an object is where it was: one that moved is looked at again.
+    pub(super) fn is_still(&self, object: ObjectId, row: &ObjectRow) -> Result<bool> {
+        Ok(self.core.snapshot()?.get::<ObjectRow>(&object)?.as_ref() == Some(row))
+    }
+
+    /// Gives each content its object. Returns the objects, and which of our files are named now. Where one has to
+    /// be looked at again, nothing is written behind it, and all others that have to are told with it.
+    fn take_in(&self, w: &mut Write, again: &Agains) -> Result<(Vec<ObjectId>, BTreeSet<usize>)> {
+        again.borrow_mut().clear();
         let mut objects: Vec<ObjectId> = Vec::with_capacity(self.parts.len());
         let mut files: BTreeMap<usize, FileId> = BTreeMap::new();
         for (index, part) in self.parts.iter().enumerate() {
@@ -120,36 +133,55 @@ impl SealedSet {
                     let stands = w.get::<ObjectRow>(object)?.as_ref() == Some(row)
                         && !w.is_retiring(*object)?;
                     if !stands && Protection::DedupeInTransaction.is_on() {
-                        return give_up(again, Again::Gone(index));
+                        again.borrow_mut().push(Again::Gone(index));
                     }
                     *object
                 }
-                Part::Inline | Part::Extent { .. } => self.store(w, again, index, &mut files)?,
+                Part::Inline | Part::Extent { .. } => match self.newly_stored(w, index)? {
+                    Some(object) => {
+                        again.borrow_mut().push(Again::Stored(index, object));
+                        object
+                    }
+                    None if !again.borrow().is_empty() => ObjectId(0),
+                    None => self.store(w, index, &mut files)?,
+                },
             };
             objects.push(object);
         }
+        if !again.borrow().is_empty() {
+            let cause = "looked up again";
+            return Err(Error::new(ErrorKind::Conflict, "publish", "objects", cause));
+        }
         Ok((objects, files.into_keys().collect()))
+    }
+
+    /// An object that may be this content, and was stored since that was looked up.
+    fn newly_stored(&self, w: &Write, index: usize) -> Result<Option<ObjectId>> {
+        for (object, row) in w.object_of(&self.digests[index])? {
+            match row.place {
+                // Compared where it is.
+                Place::Inline if self.is_inline(w, index, object)? => return Ok(None),
+                Place::Inline => {}
+                _ if !self.is_new_since(index, object) => {}
+                Place::Recipe if !self.contents[index].suits(&row) => {}
+                Place::Extent { .. } | Place::Recipe => return Ok(Some(object)),
+            }
+        }
+        Ok(None)
     }
 
     /// Writes the rows of one content that is not stored yet.
     fn store(
         &self,
         w: &mut Write,
-        again: &RefCell<Option<Again>>,
         index: usize,
         files: &mut BTreeMap<usize, FileId>,
     ) -> Result<ObjectId> {
         for (object, row) in w.object_of(&self.digests[index])? {
             let is_here = match row.place {
                 Place::Inline => self.is_inline(w, index, object)?,
-                Place::Recipe
-                    if self.is_new_since(index, object) && !self.contents[index].suits(&row) =>
-                {
-                    continue;
-                }
-                Place::Extent { .. } | Place::Recipe if self.is_new_since(index, object) => {
-                    return give_up(again, Again::Stored(index, object));
-                }
+                // A recipe that reads, and is none for what recipes name.
+                _ if self.is_new_since(index, object) => continue,
                 Place::Extent { .. } | Place::Recipe => false,
             };
             // One that does not give these bytes back gets ours, so that everything that refers to it
@@ -280,9 +312,4 @@ fn count_live(w: &mut Write, file: FileId, bytes: u64) -> Result<()> {
     row.dead = dead;
     row.live += bytes;
     w.put(&file, &row)
-}
-
-fn give_up<T>(again: &RefCell<Option<Again>>, why: Again) -> Result<T> {
-    *again.borrow_mut() = Some(why);
-    Err(Error::new(ErrorKind::Conflict, "publish", "objects", "looked up again"))
 }
