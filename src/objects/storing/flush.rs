@@ -23,8 +23,9 @@ pub(super) struct Published {
 }
 
 impl Preparation {
-    /// Seals what waits; who comes meanwhile waits. On an error all of it waits on.
-    pub(super) fn seal(&self, how: Take) -> Result<()> {
+    /// Seals what waits; who comes meanwhile waits. What is put while this runs is left for the next call, so
+    /// that it ends. On an error all of it waits on.
+    pub(super) fn seal(&self, mut how: Take) -> Result<()> {
         let _one = self.sealing.lock();
         let cap = self.store.limits().sealed_file_bytes;
         loop {
@@ -38,6 +39,10 @@ impl Preparation {
             match self.find_known(&mut batch).and_then(|()| self.publish_batch(&batch)) {
                 Ok(Some(Published { objects, unneeded })) => {
                     self.queue.lock().stored(&batch, &objects, &unneeded);
+                    if how == Take::Released {
+                        return Ok(());
+                    }
+                    how = Take::Released;
                 }
                 // What was known went meanwhile.
                 Ok(None) => self.queue.lock().give_back(batch),

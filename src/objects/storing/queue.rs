@@ -84,6 +84,8 @@ pub(super) enum Take {
     Put,
     /// That, and pieces of what is being put.
     All,
+    /// What is kept for nobody any more, and nothing that was put.
+    Released,
 }
 
 /// What was put and is not sealed yet.
@@ -235,6 +237,11 @@ impl Queue {
 
     /// Takes the next batch out, if anything waits.
     pub(super) fn take(&mut self, how: Take) -> Option<Batch> {
+        if how == Take::Released {
+            let released = std::mem::take(&mut self.released);
+            let batch = Batch { released, ..Batch::default() };
+            return (!batch.is_empty()).then_some(batch);
+        }
         let open: BTreeSet<u64> = self.open.values().flat_map(List::numbers).collect();
         let lists = std::mem::take(&mut self.lists);
         self.listed.clear();
