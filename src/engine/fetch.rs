@@ -95,15 +95,63 @@ pub(crate) fn fetch_self_checked(
     fetch_part(core, cache, object, &Part::SelfChecked(range))
 }
 
+/// Why bytes did not come.
+struct Failed {
+    error: Error,
+    /// Whether it was the sealed file that was not read, and not a row.
+    is_of_file: bool,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, is_of_file: false }
+    }
+}
+
+impl Failed {
+    /// Whether an object of which this was told is as good as none: its bytes are damaged or gone, or the disk
+    /// refuses to read them. That rows cannot be read says nothing of it.
+    fn is_lost(&self) -> bool {
+        match self.error.kind() {
+            ErrorKind::Damage | ErrorKind::NotFound => true,
+            ErrorKind::Io => self.is_of_file,
+            _ => false,
+        }
+    }
+}
+
 fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> Result<Vec<u8>> {
+    try_part(core, cache, object, part).map_err(|failed| failed.error)
+}
+
+/// As [`fetch_range`]; nothing where they are lost: damaged or gone, or the disk refuses twice to read them.
+pub(super) fn fetch_unless_lost(
+    core: &Core,
+    cache: &FileCache,
+    object: ObjectId,
+    range: Range<u64>,
+) -> Result<Option<Vec<u8>>> {
+    match try_part(core, cache, object, &Part::Range(range)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(failed) if failed.is_lost() => Ok(None),
+        Err(failed) => Err(failed.error),
+    }
+}
+
+fn try_part(
+    core: &Core,
+    cache: &FileCache,
+    object: ObjectId,
+    part: &Part,
+) -> std::result::Result<Vec<u8>, Failed> {
     let mut before: Option<(ObjectId, ObjectRow, Option<FileRow>)> = None;
     loop {
         let snapshot = core.snapshot()?;
         let Some(row) = snapshot.get::<ObjectRow>(&object)? else {
             let cause = "no such object; it may have been retired";
-            return Err(Error::new(ErrorKind::NotFound, "fetch", place(object), cause));
+            return Err(Error::new(ErrorKind::NotFound, "fetch", place(object), cause).into());
         };
-        let look = Look { core, cache, snapshot: &snapshot, at: Cell::new(object) };
+        let look = Look::new(core, cache, &snapshot, object);
         let error = match look.part(object, &row, part) {
             Ok(bytes) => return Ok(bytes),
             Err(error) => error,
@@ -114,7 +162,7 @@ fn fetch_part(core: &Core, cache: &FileCache, object: ObjectId, part: &Part) -> 
         let file = file_of(&snapshot, failed, &row)?;
         let now = (failed, row, file);
         if before.as_ref() == Some(&now) {
-            return Err(error);
+            return Err(Failed { error, is_of_file: look.is_in_file.get() });
         }
         if let Place::Extent { file, .. } = now.1.place {
             cache.forget(file);
@@ -234,9 +282,15 @@ struct Look<'l> {
     snapshot: &'l Snapshot,
     /// The object whose bytes are being read: of a recipe, its piece.
     at: Cell<ObjectId>,
+    /// Whether a sealed file is being read.
+    is_in_file: Cell<bool>,
 }
 
-impl Look<'_> {
+impl<'l> Look<'l> {
+    fn new(core: &'l Core, cache: &'l FileCache, snapshot: &'l Snapshot, object: ObjectId) -> Self {
+        Self { core, cache, snapshot, at: Cell::new(object), is_in_file: Cell::new(false) }
+    }
+
     fn part(&self, object: ObjectId, row: &ObjectRow, part: &Part) -> Result<Vec<u8>> {
         let range = match part {
             Part::Whole => None,
@@ -263,16 +317,19 @@ impl Look<'_> {
                 let Some(file_row) = file_of(self.snapshot, object, row)? else {
                     return Err(Error::damage("fetch", place(object), "it has no file"));
                 };
+                self.is_in_file.set(true);
                 let reader = self.cache.get(self.core, file, &file_row).map_err(missing)?;
-                match part {
+                let bytes = match part {
                     Part::SelfChecked(range) if row.codec == CODEC_NONE => {
-                        reader.read_unchecked(offset, row.stored_len, range.clone())
+                        reader.read_unchecked(offset, row.stored_len, range.clone())?
                     }
                     _ => {
                         let whole = 0..row.len;
-                        reader.read_raw(&stored(row, offset), range.unwrap_or(&whole))
+                        reader.read_raw(&stored(row, offset), range.unwrap_or(&whole))?
                     }
-                }
+                };
+                self.is_in_file.set(false);
+                Ok(bytes)
             }
             Place::Recipe => self.recipe(object, row, range, part),
         }
@@ -342,8 +399,8 @@ fn missing(error: Error) -> Error {
     error
 }
 
-/// Whether a stored object gives back exactly `bytes`; no more of it is held than a step. Damage means no; an
-/// error of the disk is an error.
+/// Whether a stored object gives back exactly `bytes`; no more of it is held than a step. Damage means no, and
+/// so does a disk that refuses its file twice; that a row cannot be read is an error.
 pub(super) fn holds(
     core: &Core,
     cache: &FileCache,
@@ -355,15 +412,24 @@ pub(super) fn holds(
     if row.len != bytes.len() as u64 {
         return Ok(false);
     }
-    let look = Look { core, cache, snapshot, at: Cell::new(object) };
+    let look = Look::new(core, cache, snapshot, object);
     let mut at = 0;
     for step in bytes.chunks(STEP_BYTES as usize) {
-        let end = at + step.len() as u64;
-        match look.part(object, row, &Part::Range(at..end)) {
-            Ok(stored) if stored == step => at = end,
+        let part = Part::Range(at..at + step.len() as u64);
+        let read = match look.part(object, row, &part) {
+            Err(e) if e.kind() == ErrorKind::Io && look.is_in_file.get() => {
+                look.is_in_file.set(false);
+                look.part(object, row, &part)
+            }
+            read => read,
+        };
+        match read {
+            Ok(stored) if stored == step => at += step.len() as u64,
             Ok(_) => return Ok(false),
-            Err(e) if e.kind() == ErrorKind::Damage => return Ok(false),
-            Err(e) => return Err(e),
+            Err(error) => {
+                let failed = Failed { error, is_of_file: look.is_in_file.get() };
+                return if failed.is_lost() { Ok(false) } else { Err(failed.error) };
+            }
         }
     }
     Ok(true)

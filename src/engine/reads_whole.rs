@@ -4,7 +4,7 @@ use super::core::Core;
 use super::fetch::{self, FileCache};
 use super::store::Store;
 use crate::digest::Hasher;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ids::ObjectId;
 use crate::manifest::{ObjectRow, Reading};
 use crate::protection::Protection;
@@ -17,7 +17,7 @@ impl Store {
     /// Memory: a portion of 1 MiB.
     ///
     /// # Errors
-    /// Those of the disk; damage is none.
+    /// Those of the disk where rows are read; damage is none, nor is a sealed file that the disk refuses.
     pub(crate) fn reads_whole(&self, object: ObjectId) -> Result<Option<ObjectRow>> {
         reads_whole(self.core(), self.files(), object)
     }
@@ -38,13 +38,10 @@ pub(super) fn reads_whole(
     let (mut hasher, mut at) = (Hasher::default(), 0);
     while at < row.len {
         let upto = row.len.min(at + PORTION);
-        match fetch::fetch_range(core, cache, object, at..upto) {
-            Ok(bytes) => hasher.update(&bytes),
-            Err(e) if matches!(e.kind(), ErrorKind::Damage | ErrorKind::NotFound) => {
-                return Ok(None);
-            }
-            Err(e) => return Err(e),
-        }
+        let Some(bytes) = fetch::fetch_unless_lost(core, cache, object, at..upto)? else {
+            return Ok(None);
+        };
+        hasher.update(&bytes);
         at = upto;
     }
     Ok((hasher.finish() == row.digest).then_some(row))
