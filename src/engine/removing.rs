@@ -8,7 +8,7 @@ use crate::engine::append::JOURNAL_HOLDER;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{HandoffId, LeaseId, ObjectId, ObjectSnapshotId};
 use crate::manifest::{
-    LeaseRow, LeasedRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectSnapshotRow,
+    LeaseRow, LeasedRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectRow, ObjectSnapshotRow,
     ObjectSnapshotState, PREPARATION_HOLDER, PreparationRow, Reading, SnapshotNameKey,
     SnapshotNameRow, Write,
 };
@@ -122,8 +122,8 @@ fn take_lease(w: &mut Write<'_>, lease: LeaseId) -> Result<Option<LeaseRow>> {
     w.remove::<LeaseRow>(&lease)
 }
 
-/// Ends the hold of a lease on `objects`, wherever it is written, and on nothing else. What it keeps as a
-/// piece of something that is not complete yet it keeps on as that (OBJ7).
+/// Ends the hold of a lease on `objects` and on others of the same content, wherever it is written, and on
+/// nothing else. What it keeps as a piece of something that is not complete yet it keeps on as that (OBJ7).
 ///
 /// # Errors
 /// As [`Write::remove`].
@@ -134,7 +134,14 @@ pub(crate) fn remove_leased(
 ) -> Result<()> {
     let Some(mut row) = w.get::<LeaseRow>(&lease)? else { return Ok(()) };
     let mut named: std::collections::BTreeSet<ObjectId> = row.objects.iter().copied().collect();
+    let mut going = std::collections::BTreeSet::new();
     for object in objects {
+        going.insert(object);
+        if let Some(row) = w.get::<ObjectRow>(&object)? {
+            going.extend(w.object_of(&row.digest)?.into_iter().map(|(twin, _)| twin));
+        }
+    }
+    for object in going {
         named.remove(&object);
         let key = (lease, object);
         match w.get::<LeasedRow>(&key)? {

@@ -1,5 +1,7 @@
 //! Objects: are files stored by content, leased, published, read, retired and given back as they should be?
 
+#[cfg(feature = "sim")]
+mod beside;
 mod child;
 #[path = "../children/mod.rs"]
 mod children;
