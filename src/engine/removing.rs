@@ -148,7 +148,9 @@ pub(crate) fn remove_leased(
             Some(leased) if leased.is_piece && Protection::PieceLeases.is_on() => {
                 w.put(&key, &LeasedRow { is_whole: false, ..leased })?;
             }
-            _ => drop(w.remove::<LeasedRow>(&key)?),
+            _ => {
+                w.remove::<LeasedRow>(&key)?;
+            }
         }
     }
     let before = row.objects.len();

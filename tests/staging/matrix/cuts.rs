@@ -80,7 +80,7 @@ fn cut_all(layout: Layout) {
     let seed = fixed_seed("cuts");
     let effort = match std::env::var("SEALSTONE_MATRIX") {
         Ok(_) => Effort { draws: 12, kill_stride: 1, pass_one_in: 1, seed },
-        Err(_) => Effort { draws: 2, kill_stride: 3, pass_one_in: 6, seed },
+        Err(_) => Effort { draws: 1, kill_stride: 6, pass_one_in: 8, seed },
     };
     let (play, log) = sound(layout, seed);
     let mut steps = BTreeMap::new();
