@@ -339,7 +339,7 @@ fn a_late_conflict_says_the_way_out() {
     let home = Home::new();
     let store = home.text("l.stone");
     let rows: String = (0..30).map(|n| format!("{n}\n")).collect();
-    let file = home.file("late.csv", &format!("x\n{rows}warm\n"));
+    let file = home.file("late.csv", format!("x\n{rows}warm\n"));
     let output = run(&["import", &store, &file, "--infer-rows", "20"]);
     assert_code(&output, 1);
     assert_eq!(

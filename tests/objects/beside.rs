@@ -226,7 +226,9 @@ fn obj1_who_comes_second_with_many_contents_succeeds() {
     let preps = ["a", "b"].map(|name| Arc::new(store.objects().prepare(name).unwrap()));
     let contents: Vec<_> = (0..200).map(|n| noise(n + 1, 5000)).collect();
     for prep in &preps {
-        contents.iter().for_each(|content| drop(prep.put(content).unwrap()));
+        for content in &contents {
+            prep.put(content).unwrap();
+        }
     }
     let first = Arc::clone(&preps[0]);
     *disk.act.lock() = Some(Box::new(move || first.flush().unwrap()));
@@ -247,11 +249,15 @@ fn obj1_many_contents_that_go_meanwhile_are_stored_again() {
     let store = on(Arc::new(disk.clone())).limits(limits).create(root()).unwrap();
     let contents: Vec<_> = (0..200).map(|n| noise(n + 1, 1000)).collect();
     let prep = store.objects().prepare("a").unwrap();
-    contents.iter().for_each(|content| drop(prep.put(content).unwrap()));
+    for content in &contents {
+        prep.put(content).unwrap();
+    }
     prep.flush().unwrap();
     drop(prep);
     let prep = store.objects().prepare("b").unwrap();
-    contents.iter().for_each(|content| drop(prep.put(content).unwrap()));
+    for content in &contents {
+        prep.put(content).unwrap();
+    }
     prep.put(&noise(999, 1000)).unwrap();
     let (objects, mut again) = (store.clone(), false);
     *disk.act.lock() = Some(Box::new(move || {

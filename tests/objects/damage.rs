@@ -99,7 +99,9 @@ fn obj2_any_flipped_byte_of_a_sealed_file_is_told_and_gives_no_wrong_byte() {
     assert!(looked(&root).is_good());
 }
 
-fn store() -> (tempfile::TempDir, Vec<(Name, Vec<u8>)>, Vec<PathBuf>) {
+type Filled = (tempfile::TempDir, Vec<(Name, Vec<u8>)>, Vec<PathBuf>);
+
+fn store() -> Filled {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("run.stone");
     let store = options(DIRECTORY).create(&root).unwrap();

@@ -97,7 +97,7 @@ fn filled(store: &Store, root: &Path) -> Vec<(Name, Vec<u8>)> {
     };
     let tail = noise(77, 5000);
     let lease = lease(store);
-    let ids = put(store, lease, &[tail.clone()]);
+    let ids = put(store, lease, std::slice::from_ref(&tail));
     let pieces = [of(&long), (ids[0], 5000), of(&some[1].1)];
     let whole = [long, tail, some[1].1.clone()].concat();
     recipe_of(store, &named("z/of compressed"), Digest::of(&whole), &pieces, 2);

@@ -198,7 +198,7 @@ fn obj2_what_is_too_much_is_refused_and_streams_all_the_same() {
     let store = options(KINDS[0]).create(folder.path().join("run.stone")).unwrap();
     let lease = lease(&store);
     let mib = noise(1, 1 << 20);
-    let piece = put(&store, lease, &[mib.clone()])[0];
+    let piece = put(&store, lease, std::slice::from_ref(&mib))[0];
     let pieces = vec![(piece, 1 << 20); 1100];
     recipe_of(&store, &named("t/huge"), Digest::of(b"huge"), &pieces, 500);
     let object = store.objects().open(&named("t/huge")).unwrap();

@@ -44,7 +44,7 @@ fn sorted(text: &str) -> Vec<String> {
 fn stages_from_the_command_line() {
     let home = Home::new();
     let (store, out) = (home.text("s.stone"), home.text("out"));
-    let file = home.file("in.jsonl", &input(0..60));
+    let file = home.file("in.jsonl", input(0..60));
     let append = ["stage", "append", &store, "logs", &file, "--key", "host,at:minute"];
     let dry = json(&[&append[..], &["-n"]].concat(), 0);
     assert_eq!((&dry["rows"], &dry["dry_run"]), (&60.into(), &true.into()));
@@ -137,7 +137,7 @@ fn stages_from_the_command_line() {
 fn stage_convert_writes_json_lines() {
     let home = Home::new();
     let (store, out) = (home.text("s.stone"), home.text("out"));
-    let file = home.file("in.jsonl", &input(0..60));
+    let file = home.file("in.jsonl", input(0..60));
     json(&["stage", "append", &store, "logs", &file, "--key", "host,at:minute"], 0);
     json(&["stage", "flush", &store, "logs", "--all"], 0);
     let convert = ["stage", "convert", &store, "logs", "--jsonl"];
@@ -248,7 +248,7 @@ fn stg9_stg10_a_stopped_append_goes_on_where_it_was() {
     drop(stage);
     opened.close().unwrap();
 
-    let changed = home.file("changed.jsonl", &whole.replace("\"n\":7}", "\"n\":8}"));
+    let changed = home.file("changed.jsonl", whole.replace("\"n\":7}", "\"n\":8}"));
     assert_eq!(append(&changed)(1)["kind"], "conflict");
     let done = append(&file)(0);
     assert_eq!(done["sequence"], 24);
@@ -263,10 +263,10 @@ fn stg9_stg10_a_stopped_append_goes_on_where_it_was() {
     assert_eq!(append(&file)(0)["rows"], 1);
     assert_eq!(lines(&store, "logs"), sorted(&(whole + &more)));
     // The log was rotated: another one of the name, and longer by now.
-    let rotated = home.file("rotated.jsonl", &input(100..200));
+    let rotated = home.file("rotated.jsonl", input(100..200));
     assert_eq!(append(&rotated)(1)["kind"], "conflict");
     assert_eq!(lines(&store, "logs").len(), 43);
-    let short = home.file("short.jsonl", &input(0..3));
+    let short = home.file("short.jsonl", input(0..3));
     assert_eq!(append(&short)(1)["kind"], "conflict");
 }
 
@@ -282,7 +282,7 @@ fn stg20_a_conversion_that_makes_nothing_fails() {
     assert!(ran(&convert, 1).contains("stays as it was"));
     let told = json(&convert, 1);
     assert_eq!((&told["failed"], &told["groups"]), (&1.into(), &1.into()));
-    let more = home.file("b.jsonl", &input(0..3));
+    let more = home.file("b.jsonl", input(0..3));
     ran(&["stage", "append", &store, "json", &more, "--constant", "site=x"], 0);
     ran(&["stage", "flush", &store, "json", "--all"], 0);
     assert_eq!(json(&["stage", "convert", &store, "json", "--jsonl"], 0)["rows"], 3);
@@ -295,7 +295,7 @@ fn stg10_one_hostile_line_stops_nothing() {
     let home = Home::new();
     let store = home.text("s.stone");
     let long = format!("{{\"host\":\"{}\"}}\n", "x".repeat(3000));
-    let file = home.file("in.jsonl", &format!("{}{long}{}", input(0..3), input(3..6)));
+    let file = home.file("in.jsonl", format!("{}{long}{}", input(0..3), input(3..6)));
     let append = ["stage", "append", &store, "logs", &file, "--key", "host", "--producer", "p"];
     assert!(ran(&append, 1).contains("line 4: its key"));
     let done = json(&[&append[..], &["--skip"]].concat(), 3);
@@ -341,7 +341,7 @@ fn stg9_a_killed_append_takes_each_line_once() {
 fn groups_are_set_aside_and_outputs_printed_from_the_command_line() {
     let home = Home::new();
     let store = home.text("s.stone");
-    let file = home.file("in.jsonl", &input(0..60));
+    let file = home.file("in.jsonl", input(0..60));
     ran(&["stage", "append", &store, "logs", &file, "--key", "host"], 0);
     ran(&["stage", "flush", &store, "logs", "--all"], 0);
     let quarantine = |args: &[&'static str]| {
