@@ -63,7 +63,7 @@ impl Objects {
     /// table as it was.
     ///
     /// # Durability
-    /// *Durable* when it returns; bytes are given back by [`Store::reclaim`].
+    /// *Durable* when it returns; bytes are given back by [`Store::reclaim`](crate::engine::Store::reclaim).
     pub fn retire(&self, things: &[Gone], why: &str) -> Result<Retirement> {
         self.retire_by(Step::RetireCommit, things, why)
     }
