@@ -181,12 +181,7 @@ impl Write<'_> {
             }
         }
         for (file, bytes) in by_file {
-            self.book(file, bytes, |file, bytes| {
-                file.live = file.live.checked_sub(bytes)?;
-                file.dead = file.dead.checked_add(bytes)?;
-                Some(())
-            })?;
-            self.unsettled.left_files.insert(file);
+            self.leave_file(file, bytes)?;
         }
         Ok(())
     }

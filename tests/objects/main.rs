@@ -26,6 +26,8 @@ mod reading;
 mod recovering;
 #[cfg(feature = "sim")]
 mod refusing_disk;
+#[cfg(feature = "sim")]
+mod small;
 mod storing;
 #[cfg(feature = "sim")]
 mod storing_cuts;

@@ -290,6 +290,9 @@ pub struct EventsArgs {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("things").multiple(true).args(["names", "snapshots", "preparations"])
     .conflicts_with_all(["keep_newest", "older_than", "bytes_above"])))]
+#[command(override_usage = "sealstone retire [OPTIONS] <STORE> <RECORDINGS>...
+       sealstone retire [OPTIONS] <STORE> --keep-newest|--older-than|--bytes-above <RULE>
+       sealstone retire [OPTIONS] <STORE> --name|--snapshot|--preparation <WHAT>...")]
 pub struct RetireArgs {
     /// The store
     pub store: PathBuf,

@@ -39,6 +39,11 @@ pub fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// What is told behind what went; nothing where only a plan was made.
+pub fn gc_gives_back(bytes: Option<u64>) -> String {
+    bytes.map_or(String::new(), |bytes| format!("; gc gives back {}", size(bytes)))
+}
+
 /// `2.2 MiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];

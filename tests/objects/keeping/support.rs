@@ -2,70 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealstone::Limits;
 use sealstone::check::{CheckOptions, check};
-use sealstone::engine::{Layout, Options, Store, Thing};
+use sealstone::engine::{Store, Thing};
 use sealstone::ids::{HandoffId, LeaseId, NameGeneration, ObjectId, ObjectSnapshotId};
 use sealstone::manifest::{
-    CheckIntegrity, HandoffName, LeaseRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectRow,
+    HandoffName, LeaseRow, NameHandoffRow, NameKey, NameRow, Namespace, ObjectRow,
     ObjectSnapshotRow, ObjectSnapshotState, PREPARATION_HOLDER, Piece, Place, PreparationRow, Raw,
     Reading, RecipeRow, SnapshotNameKey, SnapshotNameRow, Table, ValueForm, recipe_of,
 };
-use sealstone::objects::{Digest, Gone, Name};
+use sealstone::objects::{Digest, Gone};
+use sealstone::vfs::Step;
 use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{Disk, Step};
 
-pub const LAYOUTS: [Layout; 2] = [Layout::Directory, Layout::SingleFile];
+pub use crate::small::{LAYOUTS, each, name, on, root, sim, small};
+
 /// Pieces in one row of a recipe.
 pub const ROW: usize = 4;
-
-pub fn small() -> Limits {
-    let mut limits = Limits::default();
-    limits.sealed_folders = 2;
-    limits.ballast_bytes = 0;
-    limits.journal_prewrite_bytes = 4 << 10;
-    limits.object_inline_bytes_max = 64;
-    limits.block_bytes = 512;
-    limits.manifest_cache_bytes = 1 << 20;
-    limits.background = false;
-    limits
-}
-
-pub fn sim(seed: u64) -> SimDisk {
-    println!("seed {seed}");
-    let disk = SimDisk::new(seed);
-    disk.mkdir(Path::new("/data")).unwrap();
-    disk.sync_dir(Path::new("/")).unwrap();
-    disk
-}
-
-pub fn root() -> PathBuf {
-    PathBuf::from("/data/run.stone")
-}
-
-pub fn on(disk: &SimDisk, layout: Layout) -> Options {
-    Store::options()
-        .limits(small())
-        .layout(layout)
-        .check_integrity(CheckIntegrity::Always)
-        .disk(Arc::new(disk.clone()))
-}
-
-/// A store of each layout, on a disk of its own.
-pub fn each(seed: u64, test: impl Fn(&SimDisk, Layout, Store)) {
-    for layout in LAYOUTS {
-        let disk = sim(seed);
-        let store = on(&disk, layout).create(root()).unwrap();
-        test(&disk, layout, store);
-    }
-}
-
-pub fn name(text: &str) -> Name {
-    text.parse().unwrap()
-}
 
 pub fn gone(text: &str) -> Gone {
     Gone::Name(name(text))

@@ -1,69 +1,21 @@
 //! What the suite shares: small stores on a simulated disk, what is put into them, and all that names show.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use sealstone::Limits;
-use sealstone::engine::{Budget, Layout, Options, Store, WriteAccess};
+use sealstone::engine::{Budget, Layout, Store, WriteAccess};
 use sealstone::ids::{LeaseId, ObjectId};
 use sealstone::manifest::{
-    CheckIntegrity, LeaseRow, LeasedRow, NameRow, ObjectRow, Piece, Place, Reading, RecipeRow,
+    LeaseRow, LeasedRow, NameRow, ObjectRow, Piece, Place, Reading, RecipeRow,
 };
 use sealstone::objects::{Digest, Expected, Name, NameGeneration, Publish};
+use sealstone::vfs::Step;
 use sealstone::vfs::sim::SimDisk;
-use sealstone::vfs::{Disk, Step};
 
-pub const LAYOUTS: [Layout; 2] = [Layout::Directory, Layout::SingleFile];
-
-/// Bounds small enough that objects lie inline and in files.
-pub fn small() -> Limits {
-    let mut limits = Limits::default();
-    limits.sealed_folders = 2;
-    limits.ballast_bytes = 0;
-    limits.journal_prewrite_bytes = 4 << 10;
-    limits.object_inline_bytes_max = 64;
-    limits.block_bytes = 512;
-    limits.background = false;
-    limits
-}
-
-pub fn sim(seed: u64) -> SimDisk {
-    println!("seed {seed}");
-    let disk = SimDisk::new(seed);
-    disk.mkdir(Path::new("/data")).unwrap();
-    disk.sync_dir(Path::new("/")).unwrap();
-    disk
-}
-
-pub fn root() -> PathBuf {
-    PathBuf::from("/data/run.stone")
-}
-
-pub fn on(disk: &SimDisk, layout: Layout) -> Options {
-    Store::options()
-        .limits(small())
-        .layout(layout)
-        .check_integrity(CheckIntegrity::Always)
-        .disk(Arc::new(disk.clone()))
-}
+pub use crate::small::{LAYOUTS, each, name, on, root, sim};
 
 /// A process of a world in which several write.
 pub fn shared(disk: &SimDisk) -> Store {
     on(disk, Layout::Directory).access(WriteAccess::Shared).open_or_create(root()).unwrap()
-}
-
-/// A store of each layout, on a disk of its own.
-pub fn each(seed: u64, test: impl Fn(&SimDisk, Layout, Store)) {
-    for layout in LAYOUTS {
-        let disk = sim(seed);
-        let store = on(&disk, layout).create(root()).unwrap();
-        test(&disk, layout, store);
-    }
-}
-
-pub fn name(text: &str) -> Name {
-    text.parse().unwrap()
 }
 
 pub fn any(text: &str, digest: Digest) -> Publish {

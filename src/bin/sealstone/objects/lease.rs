@@ -9,7 +9,7 @@ use super::names::fields;
 use crate::args::{StoreArgs, TimeFormat};
 use crate::open::{object, open};
 use crate::output::{End, Output};
-use crate::words::{counted, shown, size, time};
+use crate::words::{counted, gc_gives_back, shown, size, time};
 
 pub fn list(
     args: &StoreArgs,
@@ -91,7 +91,7 @@ pub fn abandon(args: &AbandonArgs, output: &mut Output) -> std::result::Result<u
         return Ok(0);
     }
     let verb = if args.dry_run { "would be abandoned" } else { "abandoned" };
-    let back = bytes.map_or(String::new(), |bytes| format!("; gc gives back {}", size(bytes)));
+    let back = gc_gives_back(bytes);
     output.remark(&format!(
         "preparation {} with {} {verb}{back}",
         shown(&args.preparation),

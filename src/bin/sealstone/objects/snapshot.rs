@@ -10,7 +10,7 @@ use super::args::{SnapshotArgs, SnapshotCreateArgs, SnapshotRmArgs};
 use crate::args::{StoreArgs, TimeFormat};
 use crate::open::{object, open};
 use crate::output::{End, Output};
-use crate::words::{counted, shown, size, time};
+use crate::words::{counted, gc_gives_back, shown, size, time};
 
 /// Names that are read at once.
 const PAGE: usize = 1000;
@@ -232,7 +232,7 @@ pub fn remove(args: &SnapshotRmArgs, output: &mut Output) -> Result<u8, End> {
         return Ok(0);
     }
     let verb = if args.dry_run { "would be retired" } else { "retired" };
-    let back = bytes.map_or(String::new(), |bytes| format!("; gc gives back {}", size(bytes)));
+    let back = gc_gives_back(bytes);
     let names = counted(found.names, "name");
     output.remark(&format!("snapshot {} with {names} {verb}{back}", shown(&args.snapshot)))?;
     Ok(0)

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::args::StageRmArgs;
 use crate::open::{object, open};
 use crate::output::{End, Output};
-use crate::words::{counted, shown, size};
+use crate::words::{counted, gc_gives_back, shown};
 
 pub fn run(args: &StageRmArgs, output: &mut Output) -> Result<u8, End> {
     let store = open(output, &args.store, args.shared, args.dry_run)?;
@@ -45,7 +45,7 @@ pub fn run(args: &StageRmArgs, output: &mut Output) -> Result<u8, End> {
         return Ok(0);
     }
     let verb = if args.dry_run { "would be removed" } else { "removed" };
-    let back = bytes.map_or(String::new(), |bytes| format!("; gc gives back {}", size(bytes)));
+    let back = gc_gives_back(bytes);
     output.remark(&format!(
         "stage {} with {} in {} {verb}{back}",
         shown(&args.stage),
