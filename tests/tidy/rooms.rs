@@ -170,6 +170,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("std::fs", &["src/vfs/real"]),
     ("std::os", &["src/vfs/"]),
     ("nix", &["src/vfs/"]),
+    ("fastcdc", &["src/objects/storing/"]),
     ("zstd", &["src/format/"]),
     ("pco", &["src/format/"]),
     ("bincode", &["src/codec.rs"]),
